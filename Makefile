@@ -1,0 +1,68 @@
+# Everything a checkout can do; `make` alone lists it. All of it happens in .venv and the tools' own caches.
+
+SHELL := /bin/sh
+BIN := .venv/bin
+PIP := $(BIN)/pip --disable-pip-version-check --quiet
+# Only what the lock files name, by hash; wheels, so that nothing is built but this project.
+INSTALL := $(PIP) install --require-hashes --only-binary=:all:
+
+EXAMPLE := examples/cluster
+EXAMPLE_TIME := 2026-01-01T12:00:00Z
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-dev run test check fix bench lock clean
+
+help: ## list what there is
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 18
+
+setup: .venv/.runtime ## make .venv with what `make run` needs; PYTHON=... chooses the Python
+
+setup-dev: .venv/.dev ## the same with what `make test` needs
+
+# A stamp stands for "this lock file is installed"; it's written last, so that an interrupted installation is done again.
+$(BIN)/python:
+	@echo "make setup: making .venv"
+	@PYTHON="$(PYTHON)" scripts/venv.sh
+
+.venv/.runtime: requirements.txt requirements-build.txt pyproject.toml $(BIN)/python
+	@echo "make setup: installing into .venv"
+	@$(INSTALL) -r requirements-build.txt -r requirements.txt
+	@$(PIP) install --no-deps --no-build-isolation --no-index --editable .
+	@touch $@
+
+.venv/.dev: requirements-dev.txt .venv/.runtime
+	@echo "make setup-dev: installing the tools of make test into .venv"
+	@$(INSTALL) -r requirements-dev.txt
+	@touch $@
+
+run: setup ## serve the example cluster over TLS, with its clock frozen, and say what to try
+	@echo "page:   http://127.0.0.1:8080/"
+	@echo "check:  $(BIN)/vacancy check -f examples/pods/full.yaml --manifests $(EXAMPLE) --now $(EXAMPLE_TIME)"
+	@exec $(BIN)/vacancy serve --manifests $(EXAMPLE) --now $(EXAMPLE_TIME)
+
+test: ## all checks and tests; wants root
+	@echo "make test wants root: it may install Debian packages and add network addresses. You are $$(id -un)."
+	@$(MAKE) --no-print-directory check
+	@$(BIN)/pytest
+
+check: setup-dev ## look, don't touch: lint, format, types, import contract, scripts, Dockerfile
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	@if [ -x $(BIN)/shellcheck ]; then $(BIN)/shellcheck scripts/*.sh .ci/run; else echo "no shellcheck for this machine"; fi
+	$(BIN)/hadolint Dockerfile
+
+fix: setup-dev ## repair what `make check` complains about and a tool can repair
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: setup-dev ## print the figures of docs/performance.md for this machine
+	@$(BIN)/python -m loadtest.bench
+
+lock: ## re-create the lock files with the newest versions; needs Python 3.11
+	@scripts/lock.sh
+
+clean: ## remove .venv and every cache
+	rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist vacancy.egg-info
+	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""TLS of the webhook's listener: which certificate a new connection is shown."""
