@@ -1,0 +1,83 @@
+"""What one pool status says about the devices a tally counts, worked out once per status and slices.
+
+A review must not walk over all pools; what depends on neither the pod nor the moment is kept with the tally until the
+status, the slices or the matching devices are others.
+"""
+
+from dataclasses import dataclass
+
+from app.dra.pools import Condition, PoolState
+from app.dra.reasons import Reason
+from app.dra.snapshot import DriverStatus, confirms, proves_free, status_vacancy
+from app.dra.tally import Tally
+from app.dra.vacancy import Vacancy
+from app.dra.witness import Witness
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """One status held against the slices. `made_for` tells what it was worked out from."""
+
+    made_for: tuple[DriverStatus, int, int]
+    confirms: bool
+    """It speaks of the same pools as the slices do (source `both`)."""
+    vacancy: Vacancy
+    """What it proves by itself about all pools that may hold a matching device (source `pool-status`)."""
+    reason: Reason
+    listed: int
+    """Devices it calls available in the pools of the tally, whatever they are."""
+    roomy: tuple[tuple[PoolState, int], ...]
+    """Pools in which its available devices can only be matching ones, with their number."""
+
+    def doubt(self, tally: Tally) -> Reason | None:
+        """Why the witness may not call the tally full: the status does not know its pools, or proves a device free.
+
+        Proof is a free device that the witness believes taken since before the count.
+        """
+        if not self.confirms:
+            return Reason.PoolIncomplete
+        counted_at = self.made_for[0].taken_at or 0.0
+        proven = any(
+            pool.last_taken <= counted_at
+            and available > sum(device.pool is pool and not device.taints for device in tally.free)
+            for pool, available in self.roomy
+        )
+        return Reason.StaleSnapshot if proven else None
+
+
+def agreement(status: DriverStatus, tally: Tally, witness: Witness) -> Agreement:
+    """What a status says; freshness is the caller's to look at."""
+    made_for = (status, tally.version, witness.pools_version(status.driver))
+    known = tally.agreements.get(status.driver)
+    if not isinstance(known, Agreement) or known.made_for[0] is not status or known.made_for[1:] != made_for[1:]:
+        known = tally.agreements[status.driver] = _work_out(made_for, tally, witness)
+    return known
+
+
+def _work_out(made_for: tuple[DriverStatus, int, int], tally: Tally, witness: Witness) -> Agreement:
+    status = made_for[0]
+    counted_at = status.taken_at or 0.0
+    candidates = {pool.name: pool.generation for pool in tally.candidates() if pool.driver == status.driver}
+    usable = {
+        pool.name: pool.generation for pool in witness.pools(status.driver) if pool.condition is not Condition.UNUSABLE
+    }
+    vacancy, reason = status_vacancy(
+        status, candidates, tolerates=bool(tally.ask.tolerations), now=counted_at, max_age_seconds=0.0
+    )
+    counted = [
+        (pool, matching, status.pools[pool.name])
+        for pool, matching in tally.pools.items()
+        if pool.driver == status.driver and pool.name in status.pools
+    ]
+    return Agreement(
+        made_for=made_for,
+        confirms=confirms(status, usable, counted_at, 0.0),
+        vacancy=vacancy,
+        reason=reason,
+        listed=sum(counts.available_devices or 0 for _, _, counts in counted),
+        roomy=tuple(
+            (pool, counts.available_devices or 0)
+            for pool, matching, counts in counted
+            if pool.plain and matching == pool.size and proves_free(counts)
+        ),
+    )

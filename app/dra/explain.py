@@ -1,0 +1,308 @@
+"""Every sentence a user reads, made last and made here from a verdict.
+
+A sentence is one line of printable ASCII, because it ends up in kubectl, in events, in conditions and in HTTP headers:
+the API server drops a warning that holds a control character, and `kubectl get events` hides a second line. The facts
+come first and always fit, since every name in them is bounded; only the platform team's text is ever cut.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, assert_never
+
+from app.dra.reasons import Reason
+from app.dra.scope import QUEUE_LABEL
+from app.dra.verdict import NeedVerdict, Outcome, Unreachable, Verdict
+from app.dra.words import DETAIL_LIMIT, PHRASES, age, counted_noun, cut, number, printable, reason_in_words, shortened
+
+SENTENCE_LIMIT: Final = 599
+"""Characters of a sentence: every attempt repeats it in the API server's log, and events keep it."""
+
+HEADLINE_LIMIT: Final = 100
+"""Characters that must say it all: what the narrow columns of consoles show."""
+
+WARNING_LIMIT: Final = 120
+"""Characters of one warning; the API server may truncate longer ones."""
+
+WARNINGS_LIMIT: Final = 3
+"""Warnings of one answer: nobody reads more, and all share one header budget of 4096 characters."""
+
+_EXPECTED: Final = frozenset(
+    {
+        Reason.OptedOut,
+        Reason.MirrorPod,
+        Reason.NodeNameSet,
+        Reason.SchedulingGated,
+        Reason.SchedulingGroup,
+        Reason.OtherScheduler,
+        Reason.DaemonSetPod,
+        Reason.QueueManaged,
+        Reason.MayPreempt,
+        Reason.DevicePlugin,
+        Reason.ClaimAllocated,
+        Reason.AdminAccess,
+        Reason.Dynamic,
+        Reason.Shareable,
+    },
+)
+"""Not judged on purpose: nothing is amiss, and a warning fails a command that runs with `--warnings-as-errors`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """Who reads the sentence, and what the platform team wants to tell them."""
+
+    controlled: bool = False
+    """A controller repeats the request: an age that changes every time would flood the owner with events."""
+    quota_words: bool = False
+    """The requester waits and retries only when it reads `exceeded quota`."""
+    options_text: str = ""
+    """The platform team's advice; empty: ours."""
+    page_url: str = ""
+    """The capacity page; empty: no link."""
+    hide_names: bool = False
+    """Names of nodes and pools are not shown."""
+    queue_allowed: bool = True
+    """Whether our advice offers the queue label."""
+
+
+# --- Sentences ------------------------------------------------------------------------------------------------------
+
+
+def sentence(verdict: Verdict, audience: Audience, now: float) -> str:
+    """The whole answer in one line under 600 characters; for a pod that is full or never fits it is the refusal."""
+    match verdict.outcome:
+        case Outcome.FULL | Outcome.NEVER:
+            return refusal(verdict, audience, now)
+        case Outcome.ROOM:
+            need = _leading_need(verdict)
+            facts = f": {_free(need)}, {_counted(verdict, audience, now)}" if need else ""
+            return f"{_headline(verdict, need, PHRASES[verdict.reason])}{facts}."
+        case Outcome.UNKNOWN:
+            need = _leading_need(verdict)
+            why = reason_in_words(verdict.reason, need.detail if need else "", hide_names=audience.hide_names)
+            remarks = _remarks(need, audience) if need else ""
+            return f"{_headline(verdict, need, 'not checked')}: {why}{remarks}."
+        case _:  # pragma: no cover
+            assert_never(verdict.outcome)
+
+
+def refusal(verdict: Verdict, audience: Audience, now: float) -> str:
+    """The message of a denial. Its first 100 characters hold the reason, the name and the number asked for."""
+    need = _leading_need(verdict)
+    quota = "exceeded quota" if audience.quota_words and verdict.outcome is Outcome.FULL else ""
+    facts = ", ".join(part for part in (quota, _facts(verdict, need, audience, now)) if part)
+    said = f"{_headline(verdict, need, PHRASES[verdict.reason])}{': ' if facts else ''}{facts}."
+    closing = _closing(verdict, audience, SENTENCE_LIMIT - len(said) - 1)
+    return f"{said} {closing}" if closing else said
+
+
+def options(verdict: Verdict, audience: Audience) -> tuple[str, ...]:
+    """What the reader can do about it, a way out each; nothing unless the pod is full or never fits."""
+    if verdict.outcome in {Outcome.ROOM, Outcome.UNKNOWN}:
+        return ()
+    link = _link(audience)
+    return (*_ways_out(verdict, audience), *((link,) if link else ()))
+
+
+def evidence(need: NeedVerdict, audience: Audience) -> str:
+    """The numbers behind a need that is full or never fits, without their age: the message of its cause."""
+    return _shortage(need) if need.outcome is Outcome.NEVER else f"{_all_taken(need)}{_remarks(need, audience)}"
+
+
+# --- Warnings -------------------------------------------------------------------------------------------------------
+
+
+def warnings(verdict: Verdict, audience: Audience, now: float) -> tuple[str, ...]:
+    """What an admitted requester is told: at most three lines of at most 120 characters, mostly none."""
+    if verdict.outcome is Outcome.FULL:
+        need = _leading_need(verdict)
+        lines = [
+            _headline(verdict, need, PHRASES[verdict.reason]),
+            cut(_facts(verdict, need, audience, now), WARNING_LIMIT),
+            _short_closing(verdict, audience),
+        ]
+    elif verdict.needs:
+        lines = [_warning_of(need, audience) for need in verdict.needs]
+    elif verdict.outcome is Outcome.UNKNOWN:
+        lines = [_unless_expected(verdict.reason, "", audience)]
+    else:
+        lines = []
+    return tuple(dict.fromkeys(line for line in lines if line))[:WARNINGS_LIMIT]
+
+
+def not_checked(reason: Reason, detail: str = "") -> str:
+    """The warning of a request that could not be judged; `detail` says what was found, else the reason's words do."""
+    return cut(f"GPU capacity not checked: {reason} ({printable(detail) or PHRASES[reason]})", WARNING_LIMIT)
+
+
+def _warning_of(need: NeedVerdict, audience: Audience) -> str:
+    asked = f"{number(need.count)} asked"
+    match need.reason:
+        case Reason.FewerThanAsked:
+            free = "fewer" if need.free is None else number(need.free)
+            return _warning(need, f"{asked}, {free} free{_largest_free_block(need)}, the pod may wait")
+        case Reason.NeverFits:
+            most = f"more than {number(need.largest_block)}" if need.largest_block else "that many"
+            return _warning(need, f"{asked}, no node has {most}, the pod cannot start")
+        case Reason.Autoscaled:
+            return _warning(need, PHRASES[need.reason])
+        case _ if need.outcome is Outcome.UNKNOWN:
+            return _unless_expected(need.reason, need.detail, audience)
+        case _:
+            return ""
+
+
+def _warning(need: NeedVerdict, text: str) -> str:
+    start = f"[{need.reason}] "
+    return f"{start}{shortened(need.name, WARNING_LIMIT - len(f'{start}: {text}'))}: {text}"
+
+
+def _unless_expected(reason: Reason, detail: str, audience: Audience) -> str:
+    if reason in _EXPECTED:
+        return ""
+    return not_checked(reason, reason_in_words(reason, detail, hide_names=audience.hide_names))
+
+
+# --- Facts ----------------------------------------------------------------------------------------------------------
+
+
+def _leading_need(verdict: Verdict) -> NeedVerdict | None:
+    """The need the sentence speaks of: the first that explains the verdict."""
+    same = [need for need in verdict.needs if need.outcome is verdict.outcome]
+    return next((need for need in same if need.reason is verdict.reason), same[0] if same else None)
+
+
+def _headline(verdict: Verdict, need: NeedVerdict | None, phrase: str) -> str:
+    """`[Reason] phrase for name (1 asked)` in at most 100 characters; the name gives way."""
+    start = f"[{verdict.reason}] {phrase}"
+    if need is None:
+        return start
+    full = sum(other.outcome is Outcome.FULL for other in verdict.needs)
+    more = f" and {counted_noun(full - 1, 'more request')}" if full > 1 else ""
+    rest = f" ({number(need.count)} asked){more}" if need.count else more
+    return f"{start} for {shortened(need.name, HEADLINE_LIMIT - len(f'{start} for {rest}'))}{rest}"
+
+
+def _facts(verdict: Verdict, need: NeedVerdict | None, audience: Audience, now: float) -> str:
+    if need is None:
+        return ""
+    if verdict.outcome is Outcome.NEVER:  # what exists at all, free or not: no matter of seconds
+        return evidence(need, audience)
+    too_many = f", and no node has {number(need.count)} of them in total" if need.never_fits else ""
+    return f"{evidence(need, audience)}, {_counted(verdict, audience, now)}{too_many}"
+
+
+def _all_taken(need: NeedVerdict) -> str:
+    """`all 8 devices of class gpu.example.com are taken in 2 pools`.
+
+    The numbers are those of the first alternative of a `firstAvailable`; `detail` names the classes of the others.
+    """
+    state = "taken or out of reach" if need.unreachable else "taken"
+    pools = f" in {counted_noun(need.pools, 'pool')}" if need.pools else ""
+    others = f", and so are those of class {shortened(need.detail, DETAIL_LIMIT)}" if need.detail else ""
+    if need.total == 1:
+        return f"the only {_devices(need, 1)} is {state}{pools}{others}"
+    if need.total:
+        return f"all {number(need.total)} {_devices(need, need.total)} are {state}{pools}{others}"
+    return f"every {_devices(need, 1)} is {state}{pools}{others}"
+
+
+def _remarks(need: NeedVerdict, audience: Audience) -> str:
+    """In brackets, devices that seem to be free and do not count."""
+    remarks = [_out_of_reach(need.unreachable, audience)] if need.unreachable else []
+    if need.listed:
+        remarks.append(f"the pool status lists {number(need.listed)} as available that do not count")
+    return f" ({'; '.join(remarks)})" if remarks else ""
+
+
+def _out_of_reach(places: tuple[Unreachable, ...], audience: Audience) -> str:
+    """`1 free on n2, which is cordoned`; of several nodes the first is named, the others are summed up."""
+    first, *others = places
+    node = "a node" if audience.hide_names else shortened(first.node, DETAIL_LIMIT)
+    said = f"{number(first.devices)} free on {node}, which {shortened(first.why, DETAIL_LIMIT)}"
+    if others:
+        said += f", and {number(sum(place.devices for place in others))} on {counted_noun(len(others), 'more node')}"
+    return said
+
+
+def _shortage(need: NeedVerdict) -> str:
+    """`at most 8 devices of class gpu.example.com are on one node`."""
+    if not need.largest_block:
+        return f"fewer {_devices(need, need.count)} are on any node"
+    verb = "is" if need.largest_block == 1 else "are"
+    return f"at most {number(need.largest_block)} {_devices(need, need.largest_block)} {verb} on one node"
+
+
+def _free(need: NeedVerdict) -> str:
+    """`3 of 8 devices of class gpu.example.com in 2 pools are free`."""
+    if need.free is None or need.total is None:
+        return f"a {_devices(need, 1)} is free"
+    pools = f" in {counted_noun(need.pools, 'pool')}" if need.pools else ""
+    free = f"{'is' if need.free == 1 else 'are'} free{_largest_free_block(need)}"
+    return f"{number(need.free)} of {number(need.total)} {_devices(need, need.total)}{pools} {free}"
+
+
+def _largest_free_block(need: NeedVerdict) -> str:
+    if need.free is None or need.largest_free_block is None or need.largest_free_block >= need.free:
+        return ""
+    return f" (at most {number(need.largest_free_block)} on one node)"
+
+
+def _devices(need: NeedVerdict, count: int) -> str:
+    """`devices of class gpu.example.com`; for a claim `matching devices`, as its selectors may leave others out."""
+    noun = "matching device" if need.field.startswith("spec.resourceClaims") else "device"
+    of_class = f" of class {shortened(need.class_name, DETAIL_LIMIT)}" if need.class_name else ""
+    return f"{noun}{'' if count == 1 else 's'}{of_class}"
+
+
+def _counted(verdict: Verdict, audience: Audience, now: float) -> str:
+    """How old the numbers are; for a controller in whole minutes of the clock, so that a repetition reads the same."""
+    if verdict.snapshot_time is None:
+        return "seen live"
+    if audience.controlled:
+        return f"as of {datetime.fromtimestamp(verdict.snapshot_time, UTC):%H:%M} UTC"
+    return f"counted {age(now - verdict.snapshot_time)} ago"
+
+
+# --- Ways out -------------------------------------------------------------------------------------------------------
+
+
+def _ways_out(verdict: Verdict, audience: Audience) -> tuple[str, ...]:
+    need = _leading_need(verdict)
+    if need is not None and (need.never_fits or verdict.outcome is Outcome.NEVER):
+        # Waiting does not help, so neither does advice on how to wait.
+        fewer = f"at most {number(need.largest_block)}" if need.largest_block else "fewer devices"
+        return (f"ask for {fewer} in one pod",)
+    theirs = printable(audience.options_text)
+    if theirs:
+        return (theirs,)
+    queue = (f"wait in the queue with label {QUEUE_LABEL}=true",) if audience.queue_allowed else ()
+    return ("try again later", *queue, "run on CPU")
+
+
+def _link(audience: Audience) -> str:
+    return f"Capacity: {printable(audience.page_url)}" if audience.page_url else ""
+
+
+def _advice(verdict: Verdict, audience: Audience) -> str:
+    """The ways out as one sentence."""
+    *others, last = _ways_out(verdict, audience)
+    text = f"{', '.join(others)}{',' if len(others) > 1 else ''} or {last}" if others else last
+    stop = "" if text.endswith((".", "!", "?")) else "."
+    return f"{text[:1].upper()}{text[1:]}{stop}"
+
+
+def _closing(verdict: Verdict, audience: Audience, room: int) -> str:
+    """Advice and link within `room` characters: the advice is cut, the link is whole or not there."""
+    link = _link(audience)
+    if len(link) > room:
+        link = ""
+    advice = cut(_advice(verdict, audience), room - len(link) - bool(link))
+    return " ".join(part for part in (advice, link) if part)
+
+
+def _short_closing(verdict: Verdict, audience: Audience) -> str:
+    """The same as a warning: half an advice is worth less than the link."""
+    advice, link = _advice(verdict, audience), _link(audience)
+    both = f"{advice} {link}".strip()
+    return next((text for text in (both, link) if 0 < len(text) <= WARNING_LIMIT), cut(advice, WARNING_LIMIT))

@@ -1,0 +1,281 @@
+"""The judgement: what a pod asks for, held against what is known of the devices.
+
+Refusing needs certainty; every doubt ends as `unknown`, which admits. `witness` and `snapshot` say what they know, this
+room decides whom to believe (the source) and how the parts of a pod's demand go together.
+"""
+
+import enum
+from dataclasses import dataclass, field
+
+from app.dra.agreement import agreement
+from app.dra.containers import resource_totals
+from app.dra.demand import Ask, Lookups, Need, PodDemand, pod_demand
+from app.dra.objects import Pod
+from app.dra.reasons import Reason
+from app.dra.scope import Scope, out_of_scope
+from app.dra.snapshot import DriverStatus, Snapshot, fresh
+from app.dra.tally import Standing, Tally
+from app.dra.vacancy import Vacancy
+from app.dra.verdict import NeedVerdict, Outcome, Verdict
+from app.dra.witness import Witness
+
+
+class Source(enum.StrEnum):
+    """Whom to believe about what is taken."""
+
+    POOL_STATUS = "pool-status"
+    WITNESS = "witness"
+    BOTH = "both"
+    AUTO = "auto"
+    """Per driver: both while its status is fresh, the witness otherwise; pool-status where claims may not be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the platform team decided."""
+
+    source: Source = Source.AUTO
+    max_age_seconds: float = 90.0
+    autoscaled: frozenset[str] = frozenset()
+    """Drivers and classes for which a pending pod makes new devices: refusing it would prevent them."""
+    dynamic: frozenset[str] = frozenset()
+    """Drivers and classes whose devices appear on demand."""
+    scope: Scope = field(default_factory=Scope)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """All a verdict rests on."""
+
+    witness: Witness
+    snapshot: Snapshot
+    policy: Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One ask, judged by one source."""
+
+    tally: Tally
+    standing: Standing
+    vacancy: Vacancy
+    reason: Reason
+    source: str = ""
+    """Empty: no source could say anything."""
+    counted_at: float | None = None
+    """Time of the oldest pool status it rests on."""
+    free: int | None = None
+    listed: int = 0
+    """Devices the statuses call available though they do not count."""
+
+
+def judge(pod: Pod, namespace: str, lookups: Lookups, world: World, now: float) -> Verdict:
+    """The verdict for one pod of a namespace at the moment `now` (epoch seconds)."""
+    reason = out_of_scope(pod, world.policy.scope, world.witness.server_minor)
+    if reason is None and (pod.spec.resource_claims or world.witness.devices_unknown):
+        reason = world.witness.devices_unknown if pod.spec.resource_claims or resource_totals(pod.spec) else None
+    if reason is not None:
+        return Verdict(Outcome.UNKNOWN, reason)
+    demand = pod_demand(pod, namespace, world.witness, lookups, now)
+    if not demand.needs:
+        return NOTHING_ASKED
+    return decide(demand, world, now)
+
+
+NOTHING_ASKED = Verdict(Outcome.ROOM, Reason.NoDeviceRequested)
+"""The verdict for nearly every pod of a cluster."""
+
+
+def decide(demand: PodDemand, world: World, now: float) -> Verdict:
+    """The verdict for a demand: one certain "full" refuses, whatever else is unknown."""
+    world.witness.advance(now)
+    judged = [_judged(need, demand, world, now) for need in demand.needs]
+    needs = tuple(need for need, _ in judged)
+    findings = [finding for _, found in judged for finding in found]
+    outcome = min((need.outcome for need in needs), key=_DECIDES.index)
+    deciding = [need.reason for need in needs if need.outcome is outcome]
+    return Verdict(
+        outcome=outcome,
+        reason=Reason.FewerThanAsked if Reason.FewerThanAsked in deciding else deciding[0],
+        needs=needs,
+        source=_source({finding.source for finding in findings if finding.source}),
+        snapshot_time=min((f.counted_at for f in findings if f.counted_at is not None), default=None),
+    )
+
+
+def find(ask: Ask, demand: PodDemand, world: World, now: float) -> Finding:
+    """What the policy's source says of one ask."""
+    witness, source = world.witness, world.policy.source
+    tally = witness.tally(ask)
+    standing = witness.standing(tally, demand.tolerations, demand.node_selector, now)
+    if witness.devices_unknown is not None:
+        return Finding(tally, standing, Vacancy.UNKNOWN, witness.devices_unknown)
+    if source is Source.POOL_STATUS or (source is Source.AUTO and witness.holds_denied):
+        return _by_pool_status(tally, standing, world, now)
+    if witness.holds_unknown is not None:
+        return Finding(tally, standing, Vacancy.UNKNOWN, witness.holds_unknown)
+    return _by_witness(tally, standing, world, now)
+
+
+def _by_witness(tally: Tally, standing: Standing, world: World, now: float) -> Finding:
+    """What the witness says; under `both` and `auto`, held against the statuses of every driver concerned."""
+    vacancy, reason = standing.vacancy, standing.reason
+    counted: list[float] = []
+    listed = -sum(part.devices for part in standing.unreachable)
+    for driver in tally.drivers() if world.policy.source is not Source.WITNESS else ():
+        status, doubt = world.snapshot.statuses.get(driver), None
+        if status is None or not fresh(status, now, world.policy.max_age_seconds):
+            doubt = _absence(status) if world.policy.source is Source.BOTH else None
+        else:
+            said = agreement(status, tally, world.witness)
+            if vacancy is Vacancy.FULL:  # else there may be thousands of free devices to look through
+                doubt = said.doubt(tally)
+            listed += said.listed
+            counted.append(status.taken_at or 0.0)
+        if doubt is not None and vacancy is Vacancy.FULL:
+            vacancy, reason = Vacancy.UNKNOWN, doubt
+    return Finding(
+        tally=tally,
+        standing=standing,
+        vacancy=vacancy,
+        reason=reason,
+        source=Source.BOTH.value if counted else Source.WITNESS.value,
+        counted_at=min(counted, default=None),
+        free=None if vacancy is Vacancy.UNKNOWN else standing.free,
+        listed=max(0, listed) if vacancy is Vacancy.FULL and counted else 0,
+    )
+
+
+def _absence(status: DriverStatus | None) -> Reason:
+    return Reason.NoSource if status is None or status.problem else Reason.StaleSnapshot
+
+
+def _by_pool_status(tally: Tally, standing: Standing, world: World, now: float) -> Finding:
+    """What the pool statuses alone prove: every pool that may hold a matching device is full."""
+    parts: list[tuple[Vacancy, Reason]] = []
+    counted: list[float] = []
+    listed = 0
+    for driver in tally.candidate_drivers():
+        status = world.snapshot.statuses.get(driver)
+        if status is None or not fresh(status, now, world.policy.max_age_seconds):
+            parts.append((Vacancy.UNKNOWN, _absence(status)))
+            continue
+        said = agreement(status, tally, world.witness)
+        parts.append((said.vacancy, said.reason))
+        counted.append(status.taken_at or 0.0)
+        listed += said.listed
+    vacancy, reason = _together(parts)
+    doubt = tally.blocked() or (Reason.Shareable if tally.shareable else None)
+    if vacancy is not Vacancy.FREE and doubt:
+        vacancy, reason = Vacancy.UNKNOWN, doubt
+    elif vacancy is Vacancy.FULL and not tally.total:
+        vacancy, reason = Vacancy.UNKNOWN, Reason.SelectorUnknown
+    free = 0 if vacancy is Vacancy.FULL else None
+    if vacancy is Vacancy.FREE and all(pool.plain and count == pool.size for pool, count in tally.pools.items()):
+        free = listed
+    return Finding(
+        tally=tally,
+        standing=standing,
+        vacancy=vacancy,
+        reason=reason,
+        source=Source.POOL_STATUS.value,
+        counted_at=min(counted, default=None),
+        free=free,
+        listed=listed if vacancy is Vacancy.FULL else 0,
+    )
+
+
+def _together(parts: list[tuple[Vacancy, Reason]]) -> tuple[Vacancy, Reason]:
+    """Several drivers: one free is enough, one unknown spoils full."""
+    for wanted in (Vacancy.FREE, Vacancy.UNKNOWN, Vacancy.FULL):
+        for vacancy, reason in parts:
+            if vacancy is wanted:
+                return vacancy, reason
+    return Vacancy.EMPTY, Reason.NoMatchingDevice
+
+
+def _judged(need: Need, demand: PodDemand, world: World, now: float) -> tuple[NeedVerdict, list[Finding]]:
+    """One need and the findings it rests on."""
+    if need.unjudged is not None:
+        return NeedVerdict(need.name, need.field, need.count, Outcome.UNKNOWN, need.unjudged, detail=need.detail), []
+    findings = [find(ask, demand, world, now) for ask in need.asks]
+    shown = _deciding(findings, _OF_A_NAME if need.claimed_name else _OF_ALTERNATIVES)
+    outcome, reason = _OUTCOMES[shown.vacancy], shown.reason
+    comparable = _comparable(findings)
+    never = comparable and all(need.count > finding.standing.largest_block for finding in findings)
+    if _touches(world.policy.dynamic, findings):
+        outcome, reason = Outcome.UNKNOWN, Reason.Dynamic
+    elif (never or outcome is Outcome.FULL) and _touches(world.policy.autoscaled, findings):
+        outcome, reason = Outcome.UNKNOWN, Reason.Autoscaled
+    elif outcome is not Outcome.FULL and never:
+        outcome, reason = Outcome.NEVER, Reason.NeverFits
+    elif outcome is Outcome.ROOM and comparable and _fewer(need, findings):
+        reason = Reason.FewerThanAsked
+    tally, standing, known = shown.tally, shown.standing, shown.source != ""
+    others = "" if need.claimed_name else ", ".join(f.tally.ask.class_name for f in findings if f is not shown)
+    verdict = NeedVerdict(
+        name=need.name,
+        field=need.field,
+        count=need.count,
+        outcome=outcome,
+        reason=reason,
+        class_name=tally.ask.class_name,
+        detail=others,
+        total=tally.total if known and tally.certain() else None,
+        free=shown.free,
+        pools=len(tally.pools) if known else None,
+        largest_free_block=standing.largest_free_block if shown.free is not None else None,
+        largest_block=standing.largest_block if known else None,
+        drivers=tally.drivers(),
+        memory=tally.memory(),
+        unreachable=standing.unreachable,
+        listed=shown.listed,
+        never_fits=never,
+    )
+    return verdict, findings
+
+
+_DECIDES = (Outcome.FULL, Outcome.NEVER, Outcome.UNKNOWN, Outcome.ROOM)
+"""Of several needs the first of these decides: a pod must get all it asks for."""
+
+_OUTCOMES = {
+    Vacancy.FREE: Outcome.ROOM,
+    Vacancy.FULL: Outcome.FULL,
+    Vacancy.EMPTY: Outcome.UNKNOWN,
+    Vacancy.UNKNOWN: Outcome.UNKNOWN,
+}
+
+_OF_A_NAME = (Vacancy.FREE, Vacancy.UNKNOWN, Vacancy.FULL, Vacancy.EMPTY)
+"""Classes that may claim one name: all that match a device must be full; one that matches none is neutral."""
+
+_OF_ALTERNATIVES = (Vacancy.FREE, Vacancy.UNKNOWN, Vacancy.EMPTY, Vacancy.FULL)
+"""`firstAvailable`: every alternative must be full."""
+
+
+def _deciding(findings: list[Finding], order: tuple[Vacancy, ...]) -> Finding:
+    """The first finding of the vacancy that comes first in the order."""
+    return min(findings, key=lambda finding: order.index(finding.vacancy)) if len(findings) > 1 else findings[0]
+
+
+def _touches(names: frozenset[str], findings: list[Finding]) -> bool:
+    """Whether a list of drivers and classes names one this need may be served by."""
+    return bool(names) and any(
+        finding.tally.ask.class_name in names or not names.isdisjoint(finding.tally.drivers()) for finding in findings
+    )
+
+
+def _comparable(findings: list[Finding]) -> bool:
+    """Whether all matching devices are known, and each serves one request at a time."""
+    tallies = [finding.tally for finding in findings]
+    return all(tally.certain() and not tally.shareable for tally in tallies) and any(tally.total for tally in tallies)
+
+
+def _fewer(need: Need, findings: list[Finding]) -> bool:
+    """Something is free, but on no node as much as is asked for."""
+    free = [finding for finding in findings if finding.vacancy is Vacancy.FREE]
+    return all(f.free is not None and need.count > f.standing.largest_free_block for f in free)
+
+
+def _source(sources: set[str]) -> str:
+    """One word for what the answer rests on."""
+    return sources.pop() if len(sources) == 1 else Source.BOTH.value if sources else ""

@@ -1,0 +1,152 @@
+"""What `1` of a name means now: the class behind it, its devices, and how unequal they are."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from operator import itemgetter
+
+import msgspec
+
+from app.dra.classes import IMPLICIT_PREFIX
+from app.dra.demand import Ask, Need, PodDemand
+from app.dra.judgement import Finding, World, decide, find
+from app.dra.pools import DeviceState
+from app.dra.reasons import Reason
+from app.dra.vacancy import Vacancy
+from app.dra.verdict import NeedVerdict
+
+VALUES_AT_MOST = 12
+"""A spread with more values is a list of names, not a difference in kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    """A class the scheduler may resolve the name to."""
+
+    name: str
+    declares: bool
+    """Declares the name now."""
+    why: str
+    vacancy: Vacancy
+    reason: Reason
+    total: int | None
+    free: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """One attribute or capacity of the devices, and how many devices have which value."""
+
+    attribute: str
+    values: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """The answer to "what is 1 of this?"."""
+
+    name: str
+    claimants: tuple[Claimant, ...] = ()
+    """The winner first; none: the name means nothing here."""
+    held_back_by: str = ""
+    """The class because of which a full winner does not lead to a refusal."""
+    plugin_node: str = ""
+    """A node that may serve the name by device plugin: it is not judged."""
+    drivers: tuple[str, ...] = ()
+    pools: int = 0
+    devices: int = 0
+    spreads: tuple[Spread, ...] = ()
+    verdict: NeedVerdict | None = None
+
+    @property
+    def winner(self) -> str:
+        """The class the rule resolves the name to; empty: none."""
+        return self.claimants[0].name if self.claimants else ""
+
+    @property
+    def unequal(self) -> bool:
+        """Whether equal counts may mean different devices."""
+        return any(len(spread.values) > 1 for spread in self.spreads)
+
+
+def meaning(name: str, world: World, now: float) -> Meaning:
+    """What `1` of an extended resource name (explicit or implicit) or of a device class means at the moment `now`."""
+    witness = world.witness
+    witness.advance(now)
+    plugin_node = witness.plugin_node(name, now) or ""
+    names = witness.claimants(name) if "/" in name else (name,) if witness.has_class(name) else ()
+    if not names:
+        return Meaning(name, plugin_node=plugin_node)
+    findings = [find(Ask(class_name), PodDemand(), world, now) for class_name in names]
+    tally = witness.tally(Ask(names[0]))
+    unjudged = _obstacle(name, plugin_node, world)
+    need = Need(name, "", 1, tuple(Ask(n) for n in names), claimed_name=True, unjudged=unjudged, detail=plugin_node)
+    behind = [device for pool in tally.pools for device in pool.devices() if tally.matches(device)]
+    return Meaning(
+        name=name,
+        claimants=tuple(_claimant(finding, name, names[0], world) for finding in findings),
+        held_back_by=_held_back_by(findings),
+        plugin_node=plugin_node,
+        drivers=tally.drivers(),
+        pools=len(tally.pools),
+        devices=tally.total,
+        spreads=tuple(_spreads(behind)),
+        verdict=decide(PodDemand((need,)), world, now).needs[0],
+    )
+
+
+def _obstacle(name: str, plugin_node: str, world: World) -> Reason | None:
+    """Why pods that ask for the name are not judged, as in `demand`."""
+    if "/" in name and not world.witness.judges_extended_resources():
+        return Reason.NoSource
+    return Reason.DevicePlugin if plugin_node else None
+
+
+def _claimant(finding: Finding, name: str, winner: str, world: World) -> Claimant:
+    known = world.witness.classes.get(finding.tally.ask.class_name)
+    declares = known is not None and known.declares == name
+    if not declares:
+        direct = "/" not in name or name.startswith(IMPLICIT_PREFIX)
+        why = "named directly" if direct else "may have declared the name before"
+    elif finding.tally.ask.class_name == winner:
+        why = "declares the name and is the newest"
+    else:
+        why = f"declares the name too, shadowed by {winner}"
+    return Claimant(
+        name=finding.tally.ask.class_name,
+        declares=declares,
+        why=why,
+        vacancy=finding.vacancy,
+        reason=finding.reason,
+        total=finding.standing.total if finding.source else None,
+        free=finding.free,
+    )
+
+
+def _held_back_by(findings: list[Finding]) -> str:
+    if findings[0].vacancy is not Vacancy.FULL:
+        return ""
+    others = (f.tally.ask.class_name for f in findings[1:] if f.vacancy in (Vacancy.FREE, Vacancy.UNKNOWN))
+    return next(others, "")
+
+
+def _spreads(devices: list[DeviceState]) -> Iterator[Spread]:
+    """Attributes and capacities that group the devices; an identifier, of which every device has its own, does not."""
+    attributes = _counted((device.id[0], device.shape.attributes) for device in devices)
+    capacities = _counted((device.id[0], device.shape.capacity) for device in devices)
+    grouping = [(name, values) for name, values in attributes.items() if not len(values) == values.total() > 1]
+    for name, values in sorted((*grouping, *capacities.items()), key=itemgetter(0)):
+        if len(values) <= VALUES_AT_MOST:
+            yield Spread(name, tuple(sorted(values.items())))
+
+
+def _counted(written: Iterable[tuple[str, bytes]]) -> dict[str, Counter[str]]:
+    """How often each value occurs, by full name. `written`: the driver, and attributes or capacity as in its slice."""
+    values: dict[str, Counter[str]] = {}
+    for driver, text in written:
+        entries = msgspec.json.decode(text) if text else None
+        for name, kinds in entries.items() if isinstance(entries, dict) else ():
+            value = kinds.get("value", next(iter(kinds.values()), "")) if isinstance(kinds, dict) else kinds
+            words = value if isinstance(value, str) else str(value).lower()
+            values.setdefault(name if "/" in name else f"{driver}/{name}", Counter())[words] += 1
+    return values

@@ -1,0 +1,256 @@
+"""Resource pools as the scheduler reads them: which slices of a pool count, and whether the pool counts at all.
+
+A pool is what its slices of the newest generation say. The scheduler refuses pools that contradict themselves and pools
+that miss slices; both are states here, never "no devices".
+"""
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import msgspec
+from msgspec import UnsetType
+
+from app.dra.counters import Consumption, Counters, consumption
+from app.dra.objects import CounterSet, Device, ResourceSlice, ResourceSliceSpec, Taint
+from app.dra.selector import Shape
+
+INCOMPLETE_SETTLES_SECONDS = 300.0
+"""An incomplete pool that stays unchanged this long is no roll-out: the scheduler never allocates from it."""
+
+BLOCKING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
+"""Taint effects that keep a device from pods that do not tolerate them; `None` is no taint (seen on 1.37.2)."""
+
+DeviceId = tuple[str, str, str]
+"""Driver, pool, device: how an allocation names a device."""
+
+
+class Condition(enum.Enum):
+    """Whether the devices of a pool can be allocated."""
+
+    USABLE = enum.auto()
+    INCOMPLETE = enum.auto()
+    """Fewer slices than declared: perhaps a roll-out, more devices may appear any moment."""
+    UNUSABLE = enum.auto()
+    """Incomplete for good: the scheduler never allocates from it."""
+    INVALID = enum.auto()
+    """Contradicts itself; what the scheduler makes of it is not ours to guess."""
+
+
+class Count(Protocol):
+    """Something that counts devices and has to hear when one changes (`tally.Tally`)."""
+
+    def update(self, device: "DeviceState", /) -> None:
+        """The device was taken, freed or tainted."""
+
+    def drop(self, device: "DeviceState", /) -> None:
+        """The device does not count any more."""
+
+
+@dataclass(slots=True, eq=False)
+class DeviceState:
+    """One published device and what is known of it now."""
+
+    id: DeviceId
+    pool: "PoolState"
+    shape: Shape
+    node: str
+    """The one node that can use it; empty: not tied to one."""
+    consumes: Consumption
+    slice_taints: tuple[Taint, ...]
+    memory: str
+    since: float
+    taints: tuple[Taint, ...] = ()
+    """Slice taints and rule taints with a blocking effect."""
+    holders: int = 0
+    exhausted: bool = False
+    """Its shared counters no longer fit."""
+    tallies: tuple[Count, ...] = ()
+    """The counts it is part of, so that a change of the device costs only those."""
+
+    @property
+    def taken(self) -> bool:
+        """Held by a claim, or without counters to be allocated from."""
+        return self.holders > 0 or self.exhausted
+
+
+@dataclass(slots=True, eq=False)
+class SliceState:
+    """One ResourceSlice, reduced to what judging needs."""
+
+    name: str
+    version: str
+    """`metadata.resourceVersion`; empty in files."""
+    generation: int
+    declared: int
+    reach: frozenset[tuple[str, str]]
+    """Which nodes it is for, as comparable marks: ("node", name), ("all", ""), ("selector", its JSON).
+
+    Of a device that selects nodes by itself only the node's name is read; otherwise its mark is like no other.
+    """
+    counters: tuple[CounterSet, ...]
+    since: float
+    devices: tuple[DeviceState, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class PoolState:
+    """One pool: its slices, and the devices that count."""
+
+    driver: str
+    name: str
+    slices: dict[str, SliceState] = field(default_factory=dict)
+    active: dict[str, SliceState] = field(default_factory=dict)
+    """Slices whose devices count now."""
+    condition: Condition = Condition.USABLE
+    generation: int = 0
+    since: float = 0.0
+    """Since when its slices are as they are."""
+    counters: Counters = field(default_factory=Counters)
+    counting: tuple[DeviceState, ...] = ()
+    """Active devices that consume shared counters."""
+    size: int = 0
+    """Number of active devices."""
+    plain: bool = True
+    """No active device is shareable or consumes counters: counts of a pool status mean what they say."""
+    last_taken: float = 0.0
+    """When a device of it was last taken, as far as known."""
+
+    def devices(self) -> Iterable[DeviceState]:
+        """The devices that count."""
+        return (device for part in self.active.values() for device in part.devices)
+
+    def published(self) -> Iterable[DeviceState]:
+        """All devices of all slices, whatever generation."""
+        return (device for part in self.slices.values() for device in part.devices)
+
+    def node(self) -> str:
+        """The node all slices are tied to; empty when there is no such one."""
+        marks = {mark for part in self.slices.values() for mark in part.reach}
+        return next(iter(marks))[1] if len(marks) == 1 and next(iter(marks))[0] == "node" else ""
+
+    def judge(self, now: float) -> tuple[list[DeviceState], list[DeviceState]]:
+        """Find out whether the pool counts: the devices that count no more, and those that do from now on."""
+        self.condition = condition(self, now)
+        newest = self.newest()
+        self.generation = max((part.generation for part in newest.values()), default=0)
+        before, self.active = self.active, newest if self.condition is Condition.USABLE else {}
+        gone = [part for name, part in before.items() if self.active.get(name) is not part]
+        new = [part for name, part in self.active.items() if before.get(name) is not part]
+        return [d for part in gone for d in part.devices], [d for part in new for d in part.devices]
+
+    def recount(self) -> None:
+        """Its devices are others: what holds for the pool as a whole follows."""
+        devices = list(self.devices())
+        self.size = len(devices)
+        self.counting = tuple(device for device in devices if device.consumes)
+        self.plain = not self.counting and not any(device.shape.allow_multiple for device in devices)
+        self.counters = Counters.of(entry for part in self.active.values() for entry in part.counters)
+        for device in self.counting:
+            if device.holders:
+                self.counters.take(device.consumes)
+
+    def newest(self) -> dict[str, SliceState]:
+        """Slices of the newest generation."""
+        generation = max((part.generation for part in self.slices.values()), default=0)
+        return {name: part for name, part in self.slices.items() if part.generation == generation}
+
+
+def condition(pool: PoolState, now: float) -> Condition:
+    """Whether the pool's devices can be allocated (allocator: `GatherPools`; live runs on 1.37.2)."""
+    newest = pool.newest()
+    declared = {part.declared for part in newest.values()}
+    names = [device.id[2] for part in newest.values() for device in part.devices]
+    older = [part for name, part in pool.slices.items() if name not in newest]
+    if len(declared) > 1 or len(names) > len(set(names)) or not _covered(older, newest.values()):
+        return Condition.INVALID
+    missing = next(iter(declared), 0) - len(newest)
+    if missing < 0:
+        return Condition.INVALID
+    if missing == 0:
+        return Condition.USABLE
+    settled = settles(pool) and now - pool.since >= INCOMPLETE_SETTLES_SECONDS
+    return Condition.UNUSABLE if settled else Condition.INCOMPLETE
+
+
+def settles(pool: PoolState) -> bool:
+    """Whether an incomplete pool becomes unusable if nothing happens: it has one generation, on one node."""
+    return bool(pool.node()) and len(pool.newest()) == len(pool.slices)
+
+
+def _covered(older: Iterable[SliceState], newest: Iterable[SliceState]) -> bool:
+    """Whether every node an older slice is for sees the newest generation; elsewhere the scheduler uses the old one."""
+    marks = {mark for part in newest for mark in part.reach}
+    return ("all", "") in marks or all(part.reach <= marks for part in older)
+
+
+def slice_state(obj: ResourceSlice, pool: PoolState, since: float) -> SliceState:
+    """A slice as it was published."""
+    spec = obj.spec
+    part = SliceState(
+        name=obj.metadata.name,
+        version=obj.metadata.resource_version,
+        generation=spec.pool.generation,
+        declared=spec.pool.resource_slice_count,
+        reach=_reach(obj),
+        counters=tuple(spec.shared_counters or ()),
+        since=since,
+    )
+    part.devices = tuple(_device_state(device, spec, pool, since) for device in spec.devices or ())
+    return part
+
+
+def _reach(obj: ResourceSlice) -> frozenset[tuple[str, str]]:
+    spec = obj.spec
+    if spec.per_device_node_selection:
+        slice_name = obj.metadata.name
+        return frozenset(
+            {("node", d.node_name) if d.node_name else ("device", f"{slice_name}/{d.name}") for d in spec.devices or ()}
+        )
+    if spec.node_name:
+        return frozenset({("node", spec.node_name)})
+    if spec.all_nodes:
+        return frozenset({("all", "")})
+    written = b"" if isinstance(spec.node_selector, UnsetType) else bytes(spec.node_selector)
+    return frozenset({("selector", written.decode())})
+
+
+def _device_state(device: Device, spec: ResourceSliceSpec, pool: PoolState, since: float) -> DeviceState:
+    shape = Shape(
+        driver=spec.driver,
+        attributes=bytes(device.attributes),
+        capacity=bytes(device.capacity),
+        allow_multiple=bool(device.allow_multiple_allocations),
+    )
+    taints = tuple(taint for taint in device.taints or () if taint.effect in BLOCKING_EFFECTS)
+    return DeviceState(
+        id=(spec.driver, spec.pool.name, device.name),
+        pool=pool,
+        shape=shape,
+        node=spec.node_name or device.node_name or "",
+        consumes=consumption(device.consumes_counters),
+        slice_taints=taints,
+        taints=taints,
+        memory=memory_of(shape.capacity),
+        since=since,
+    )
+
+
+class _Memory(msgspec.Struct, frozen=True):
+    value: str | int = ""
+
+
+class _MemoryCapacity(msgspec.Struct, frozen=True):
+    memory: _Memory = _Memory()
+
+
+_memory_decoder = msgspec.json.Decoder(_MemoryCapacity)
+
+
+def memory_of(capacity: bytes) -> str:
+    """The `memory` capacity as the slice writes it, for sentences; empty when there is none."""
+    try:
+        return str(_memory_decoder.decode(capacity).memory.value) if capacity else ""
+    except msgspec.MsgspecError:
+        return ""

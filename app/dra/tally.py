@@ -1,0 +1,278 @@
+"""One live count: how many devices match an ask, and which of them are free.
+
+A tally is kept for every ask that was made. A device that changes costs work only in the tallies it is part of; a
+request reads numbers that are ready.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from app.dra.demand import Ask
+from app.dra.nodes import tolerates
+from app.dra.pools import Condition, DeviceState, PoolState
+from app.dra.quantity import parse_quantity
+from app.dra.reasons import Reason
+from app.dra.selector import Match, Selector, match_all
+from app.dra.vacancy import Vacancy
+from app.dra.verdict import Unreachable
+
+_Key = TypeVar("_Key")
+
+REACH_AT_MOST = 64
+"""Reach is looked at only while this many matching devices are free or fewer: a bound on the work of a review."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the live view says of one ask at one moment."""
+
+    vacancy: Vacancy
+    reason: Reason
+    total: int
+    """Devices that match."""
+    free: int
+    """Of these, neither taken nor out of reach."""
+    largest_block: int
+    largest_free_block: int
+    unreachable: tuple[Unreachable, ...] = ()
+
+
+class Blocks:
+    """Devices per node, and the most on one node, kept while counting; devices of no one node count for every node."""
+
+    def __init__(self, nodes: Iterable[str] = ()) -> None:
+        """Count one device for each node named."""
+        self._per_node: dict[str, int] = {}
+        self._nodes_of_size: dict[int, int] = {}
+        self._anywhere = 0
+        self._most = 0
+        for node in nodes:
+            self.add(node)
+
+    @property
+    def largest(self) -> int:
+        """Most devices that one node can use."""
+        return self._most + self._anywhere
+
+    def add(self, node: str) -> None:
+        """One device more."""
+        if not node:
+            self._anywhere += 1
+            return
+        size = self._resize(node, 1)
+        self._most = max(self._most, size)
+
+    def discard(self, node: str) -> None:
+        """One device fewer."""
+        if not node:
+            self._anywhere -= 1
+            return
+        size = self._resize(node, -1)
+        if self._most > size and self._most not in self._nodes_of_size:
+            self._most = size
+
+    def _resize(self, node: str, by: int) -> int:
+        size = self._per_node.get(node, 0)
+        if size:
+            _bump(self._nodes_of_size, size, -1)
+        _bump(self._per_node, node, by)
+        if size + by:
+            _bump(self._nodes_of_size, size + by, 1)
+        return size + by
+
+
+class Tally:
+    """The devices that match an ask (class and request selectors), and the free ones among them."""
+
+    def __init__(self, ask: Ask, selectors: tuple[Selector, ...]) -> None:
+        """Nothing counted yet."""
+        self.ask = ask
+        self._selectors = selectors
+        self._excluded: dict[str, bool] = {}
+        self.free: set[DeviceState] = set()
+        self.pools: dict[PoolState, int] = {}
+        self.blocking: dict[PoolState, Reason] = {}
+        """Pools whose devices do not count now and may hold matching ones."""
+        self.total = 0
+        self.shareable = 0
+        self.version = 0
+        """Changes with the set of matching devices."""
+        self.agreements: dict[str, object] = {}
+        """What is remembered of the status of each driver (`agreement`)."""
+        self._uncertain: set[DeviceState] = set()
+        self._maybe_free: set[DeviceState] = set()
+        self._drivers: dict[str, int] = {}
+        self._blocks = Blocks()
+        self._free_blocks = Blocks()
+        self._memory: dict[str, int] = {}
+        self._memory_range: tuple[int, tuple[str, str] | None] = (-1, None)
+
+    def excludes(self, driver: str) -> bool:
+        """Whether no device of that driver can match, whatever its attributes."""
+        known = self._excluded.get(driver)
+        if known is None:
+            known = self._excluded[driver] = any(s.excludes_driver(driver) for s in self._selectors)
+        return known
+
+    def match(self, device: DeviceState) -> Match:
+        """Whether the device matches class and request."""
+        return match_all(self._selectors, device.shape)
+
+    def add(self, device: DeviceState, match: Match) -> None:
+        """A device that matches, or may match, counts from now on."""
+        if match is Match.UNKNOWN:
+            self._uncertain.add(device)
+        else:
+            self._count(device, 1)
+        self.update(device)
+
+    def drop(self, device: DeviceState) -> None:
+        """A device does not count any more."""
+        if device in self._uncertain:
+            self._uncertain.discard(device)
+            self._maybe_free.discard(device)
+        else:
+            self._set_free(device, free=False)
+            self._count(device, -1)
+
+    def update(self, device: DeviceState) -> None:
+        """A counted device was taken, freed or tainted."""
+        free = not device.taken and (not device.taints or self._tolerates(device))
+        if device not in self._uncertain:
+            self._set_free(device, free=free)
+        elif free:
+            self._maybe_free.add(device)
+        else:
+            self._maybe_free.discard(device)
+
+    def block(self, pool: PoolState) -> None:
+        """The condition of a pool has changed: note whether it may hold matching devices that do not count."""
+        self.blocking.pop(pool, None)
+        if pool.condition is Condition.INVALID and self._may_match(pool.published()):
+            self.blocking[pool] = Reason.PoolInvalid
+        elif pool.condition is Condition.INCOMPLETE:
+            self.blocking[pool] = Reason.PoolIncomplete
+
+    def blocked(self) -> Reason | None:
+        """Why devices that do not count may match; None: there are none."""
+        return max(self.blocking.values(), default=None)
+
+    def matches(self, device: DeviceState) -> bool:
+        """Whether the device is counted as one that matches for certain."""
+        return self in device.tallies and device not in self._uncertain
+
+    def candidates(self) -> set[PoolState]:
+        """Pools that hold, or may hold, a matching device."""
+        return {*self.pools, *(device.pool for device in self._uncertain)}
+
+    def candidate_drivers(self) -> list[str]:
+        """Drivers of these."""
+        return sorted({*self._drivers, *(device.id[0] for device in self._uncertain)})
+
+    def drivers(self) -> tuple[str, ...]:
+        """Drivers of the matching devices."""
+        return tuple(sorted(self._drivers))
+
+    def memory(self) -> tuple[str, str] | None:
+        """Smallest and largest memory among the matching devices, as the slices write it."""
+        version, known = self._memory_range
+        if version != self.version:
+            known = _range(self._memory)
+            self._memory_range = (self.version, known)
+        return known
+
+    def standing(self, why_unreachable: Callable[[DeviceState], str] | None) -> Standing:
+        """Free, full, empty or unknown. `why_unreachable` tells why a pod cannot get to a device; empty: it can."""
+        blocks = self._free_blocks
+        unreachable: tuple[Unreachable, ...] = ()
+        if why_unreachable is not None and 0 < len(self.free) <= REACH_AT_MOST:
+            blocks, unreachable = _within_reach(self.free, why_unreachable)
+        free_count = len(self.free) - sum(u.devices for u in unreachable)
+        vacancy, reason = self._vacancy(free_count)
+        return Standing(
+            vacancy=vacancy,
+            reason=reason,
+            total=self.total,
+            free=free_count,
+            largest_block=self._blocks.largest,
+            largest_free_block=blocks.largest,
+            unreachable=unreachable,
+        )
+
+    def _vacancy(self, free: int) -> tuple[Vacancy, Reason]:
+        if free > 0:
+            return Vacancy.FREE, Reason.HasRoom
+        blocked = self.blocked()
+        doubts = (
+            (bool(self._maybe_free), (Vacancy.UNKNOWN, Reason.SelectorUnknown)),
+            (blocked is not None, (Vacancy.UNKNOWN, blocked or Reason.PoolInvalid)),
+            (self.shareable > 0, (Vacancy.UNKNOWN, Reason.Shareable)),
+            (self.total == 0 and bool(self._uncertain), (Vacancy.UNKNOWN, Reason.SelectorUnknown)),
+            (self.total == 0, (Vacancy.EMPTY, Reason.NoMatchingDevice)),
+            (len(self.free) == self.total, (Vacancy.UNKNOWN, Reason.OutOfReach)),
+        )
+        return next((answer for holds, answer in doubts if holds), (Vacancy.FULL, Reason.NoGPUCapacity))
+
+    def certain(self) -> bool:
+        """Whether every device that could match is known to match: numbers can be compared with what is asked."""
+        return not self._uncertain and not self.blocking
+
+    def _tolerates(self, device: DeviceState) -> bool:
+        return all(tolerates(self.ask.tolerations, taint) for taint in device.taints)
+
+    def _may_match(self, devices: Iterable[DeviceState]) -> bool:
+        return any(self.match(device) is not Match.NO for device in devices)
+
+    def _set_free(self, device: DeviceState, *, free: bool) -> None:
+        if free == (device in self.free):
+            return
+        if free:
+            self.free.add(device)
+            self._free_blocks.add(device.node)
+        else:
+            self.free.discard(device)
+            self._free_blocks.discard(device.node)
+
+    def _count(self, device: DeviceState, sign: int) -> None:
+        self.version += 1
+        self.total += sign
+        self.shareable += sign if device.shape.allow_multiple else 0
+        _bump(self.pools, device.pool, sign)
+        _bump(self._drivers, device.id[0], sign)
+        if sign > 0:
+            self._blocks.add(device.node)
+        else:
+            self._blocks.discard(device.node)
+        if device.memory:
+            _bump(self._memory, device.memory, sign)
+
+
+def _bump(counts: dict[_Key, int], key: _Key, by: int) -> None:
+    count = counts.get(key, 0) + by
+    if count:
+        counts[key] = count
+    else:
+        counts.pop(key, None)
+
+
+def _within_reach(
+    devices: Iterable[DeviceState], why_unreachable: Callable[[DeviceState], str]
+) -> tuple[Blocks, tuple[Unreachable, ...]]:
+    near = Blocks()
+    far: dict[tuple[str, str], int] = {}
+    for device in devices:
+        why = why_unreachable(device) if device.node else ""
+        if why:
+            _bump(far, (device.node, why), 1)
+        else:
+            near.add(device.node)
+    return near, tuple(Unreachable(node, why, count) for (node, why), count in sorted(far.items()))
+
+
+def _range(amounts: Iterable[str]) -> tuple[str, str] | None:
+    try:
+        ordered = sorted(amounts, key=lambda amount: parse_quantity(amount).nano)
+    except ValueError:
+        return None
+    return (ordered[0], ordered[-1]) if ordered else None

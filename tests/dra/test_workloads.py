@@ -1,0 +1,132 @@
+"""The pods that workload objects make."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.dra.workloads import Workload, pod_of_workload
+
+TEMPLATE = {
+    "metadata": {"creationTimestamp": None, "labels": {"app": "train"}, "annotations": {"note": "x"}},
+    "spec": {"containers": [{"resources": {"limits": {"example.com/gpu": "1"}}}], "nodeSelector": {"zone": "a"}},
+}
+
+
+def workload(kind: str, api_version: str, spec: dict[str, Any], **metadata: object) -> Workload | None:
+    document = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "train", **metadata}, "spec": spec}
+    return pod_of_workload(kind, json.dumps(document).encode())
+
+
+KINDS: dict[str, tuple[str, str, dict[str, Any], str, int]] = {
+    "three replicas of a Deployment, made by its ReplicaSet": (
+        "Deployment",
+        "apps/v1",
+        {"replicas": 3, "template": TEMPLATE},
+        "ReplicaSet",
+        3,
+    ),
+    "a Deployment that does not say how many": ("Deployment", "apps/v1", {"template": TEMPLATE}, "ReplicaSet", 1),
+    "a Deployment scaled to zero": ("Deployment", "apps/v1", {"replicas": 0, "template": TEMPLATE}, "ReplicaSet", 0),
+    "a ReplicaSet": ("ReplicaSet", "apps/v1", {"replicas": 2, "template": TEMPLATE}, "ReplicaSet", 2),
+    "a StatefulSet with volumes": (
+        "StatefulSet",
+        "apps/v1",
+        {"replicas": 2, "template": TEMPLATE, "volumeClaimTemplates": [{"spec": {"resources": {}}}]},
+        "StatefulSet",
+        2,
+    ),
+    "a ReplicationController": (
+        "ReplicationController",
+        "v1",
+        {"replicas": 4, "selector": {"app": "train"}, "template": TEMPLATE},
+        "ReplicationController",
+        4,
+    ),
+    "a Job": ("Job", "batch/v1", {"template": TEMPLATE}, "Job", 1),
+    "a Job of five at a time": (
+        "Job",
+        "batch/v1",
+        {"parallelism": 5, "completions": 9, "template": TEMPLATE},
+        "Job",
+        5,
+    ),
+    "a CronJob, through the Jobs it makes": (
+        "CronJob",
+        "batch/v1",
+        {"schedule": "@daily", "jobTemplate": {"spec": {"parallelism": 2, "template": TEMPLATE}}},
+        "Job",
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", KINDS)
+def test_the_template_is_judged_as_a_pod(sentence: str) -> None:
+    kind, api_version, spec, owner_kind, replicas = KINDS[sentence]
+    found = workload(kind, api_version, spec, namespace="lab")
+    assert found is not None
+    assert (found.name, found.namespace, found.owner_kind, found.replicas) == ("train", "lab", owner_kind, replicas)
+    assert found.pod.metadata.labels == {"app": "train"}
+    assert found.pod.metadata.annotations == {"note": "x"}
+    assert found.pod.metadata.owner_references is None
+    assert found.pod.spec.node_selector == {"zone": "a"}
+    resources = found.pod.spec.containers[0].resources
+    assert resources is not None
+    assert resources.limits == {"example.com/gpu": "1"}
+
+
+OTHERS: dict[str, tuple[str, str]] = {
+    "a Pod makes no pods": ("Pod", "v1"),
+    "a DaemonSet is out of scope anyway": ("DaemonSet", "apps/v1"),
+    "Volcano's Job has another shape": ("Job", "batch.volcano.sh/v1alpha1"),
+    "OpenKruise's StatefulSet": ("StatefulSet", "apps.kruise.io/v1beta1"),
+    "a version no server serves any more": ("Deployment", "extensions/v1beta1"),
+    "no apiVersion": ("Deployment", ""),
+    "kinds are case sensitive": ("deployment", "apps/v1"),
+}
+
+
+@pytest.mark.parametrize("sentence", OTHERS)
+def test_other_objects_are_no_workload(sentence: str) -> None:
+    kind, api_version = OTHERS[sentence]
+    assert workload(kind, api_version, {"template": "of a shape that cannot be read"}) is None
+
+
+def test_a_generated_name_stands_for_a_missing_one() -> None:
+    found = workload("Job", "batch/v1", {"template": TEMPLATE}, name="", generateName="train-")
+    assert found is not None
+    assert found.name == "train-"
+    assert found.namespace == ""
+
+
+@pytest.mark.parametrize(("controller", "want"), [(True, True), (False, False), (None, False)])
+def test_whether_another_controller_made_it(controller: bool | None, want: bool) -> None:  # noqa: FBT001
+    owner = {"kind": "Deployment", "name": "d", "uid": "u", "controller": controller}
+    found = workload("ReplicaSet", "apps/v1", {"template": TEMPLATE}, ownerReferences=[owner])
+    assert found is not None
+    assert found.controlled is want
+
+
+def test_without_metadata() -> None:
+    document = json.dumps({"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": {"spec": {"containers": []}}}})
+    found = pod_of_workload("Job", document.encode())
+    assert found is not None
+    assert found.name == ""
+
+
+UNREADABLE: dict[str, bytes] = {
+    "no spec": b'{"apiVersion":"apps/v1"}',
+    "no template": b'{"apiVersion":"apps/v1","spec":{"replicas":3}}',
+    "a template without a spec": b'{"apiVersion":"apps/v1","spec":{"template":{}}}',
+    "containers that are no list": b'{"apiVersion":"apps/v1","spec":{"template":{"spec":{"containers":{}}}}}',
+    "replicas in words": b'{"apiVersion":"apps/v1","spec":{"replicas":"3","template":{"spec":{"containers":[]}}}}',
+    "cut off": b'{"apiVersion":"apps/v1","spec":{"template":',
+}
+
+
+@pytest.mark.parametrize("sentence", UNREADABLE)
+def test_an_unreadable_workload_is_an_error_not_an_absence(sentence: str) -> None:
+    with pytest.raises(msgspec.DecodeError):
+        pod_of_workload("Deployment", UNREADABLE[sentence])
