@@ -1,0 +1,233 @@
+"""From a verdict to the webhook's answer: the platform team's rules, applied.
+
+The verdict says what is so, the rules say how strict to be about it. Nothing here looks at a device, and nothing here
+refuses for any reason but a full cluster (or, where the platform team wants it, a pod that can never fit).
+"""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from app.admission.review import AdmissionRequest, Status, StatusCause, StatusDetails
+from app.dra import explain
+from app.dra.explain import Audience
+from app.dra.objects import OwnerReference, Pod
+from app.dra.reasons import Reason
+from app.dra.verdict import NeedVerdict, Outcome, Verdict
+
+
+class Mode(enum.StrEnum):
+    """How strict a namespace or an owner kind is treated, as in Pod Security Admission."""
+
+    ENFORCE = "enforce"
+    """Refuse."""
+    WARN = "warn"
+    """Admit, and say the sentence as warnings."""
+    AUDIT = "audit"
+    """Admit in silence, with annotations in the audit log."""
+    OFF = "off"
+    """Admit, and say nothing anywhere."""
+
+
+_MILDEST_FIRST: Final = (Mode.OFF, Mode.AUDIT, Mode.WARN, Mode.ENFORCE)
+
+_TALKING: Final = frozenset({Mode.ENFORCE, Mode.WARN})
+
+BARE_POD: Final = "Pod"
+"""The owner policy's key for pods without a controller."""
+
+ANY_OWNER: Final = "*"
+"""The owner policy's key for every kind not named."""
+
+DEFAULT_OWNERS: Final[Mapping[str, Mode]] = MappingProxyType(
+    {
+        BARE_POD: Mode.ENFORCE,
+        "ReplicaSet.apps": Mode.ENFORCE,
+        "StatefulSet.apps": Mode.ENFORCE,
+        "ReplicationController": Mode.ENFORCE,
+        "Job.batch": Mode.ENFORCE,
+        ANY_OWNER: Mode.WARN,
+    },
+)
+"""Kubernetes' own controllers repeat a refused create for ever. What others make of a refusal is not known (some count
+it as a failure of the work), so their pods are let through with a warning."""
+
+QUOTA_WORDS_FOR: Final = (
+    "system:serviceaccount:argo:argo",
+    "system:serviceaccount:*:*argo-workflows-workflow-controller",
+    "system:serviceaccount:*:tekton-pipelines-controller",
+)
+"""User names of Argo Workflows (its manifests and its chart) and Tekton. Both give up on a denial unless it is
+Forbidden and says `exceeded quota`; then they wait and try again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the platform team has decided, for one of the webhook's paths."""
+
+    mode: Mode = Mode.ENFORCE
+    """The namespace's mode; the API server chooses the path by it."""
+    owners: Mapping[str, Mode] = field(default_factory=dict)
+    """Keys `Kind.group`, `Kind`, `Pod` (no controller) or `*`; what is not named here follows DEFAULT_OWNERS."""
+    refuse_never_fits: bool = False
+    """Whether a pod that asks for more than any node has is refused too."""
+    quota_words_for: tuple[str, ...] = QUOTA_WORDS_FOR
+    """User names, with `*`, `?` and `[…]` as in a shell."""
+    audience: Audience = field(default_factory=Audience)
+    """What sentences say to everybody; who is asking is filled in for each request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The answer, before it is bytes."""
+
+    allowed: bool
+    mode: Mode
+    """The one that applied: the namespace's, or the milder one of the owner's kind."""
+    reason: Reason | None = None
+    """None when there was nothing to judge: not a creation, or switched off."""
+    status: Status | None = None
+    warnings: tuple[str, ...] = ()
+    audit_annotations: dict[str, str] = field(default_factory=dict)
+
+
+def unjudged(request: AdmissionRequest, rules: Rules) -> Decision | None:
+    """The answer to a request about pods that needs no judgement; None: judge `request.pod`, then `admit`."""
+    if rules.mode is Mode.OFF:
+        return Decision(allowed=True, mode=rules.mode)
+    if request.problem:
+        return not_checked(Reason.UnknownField, request.problem, rules.mode)
+    if request.operation != "CREATE" or request.sub_resource:
+        return Decision(allowed=True, mode=rules.mode)
+    if request.resource != "pods":
+        return not_checked(Reason.UnknownField, f"expected pods, found {request.resource or 'nothing'}", rules.mode)
+    if request.pod is None:
+        return not_checked(Reason.UnknownField, "the request holds no object", rules.mode)
+    return None
+
+
+def admit(request: AdmissionRequest, verdict: Verdict, rules: Rules, now: float) -> Decision:
+    """The answer to a judged pod. `now` and the verdict's time are epoch seconds."""
+    mode = effective_mode(request.pod, rules)
+    if mode is Mode.OFF or verdict.reason is Reason.NoDeviceRequested:
+        return Decision(allowed=True, mode=mode, reason=verdict.reason)
+    annotations = audit_annotations(verdict, now)
+    if mode is Mode.ENFORCE and _is_refused(verdict, rules):
+        status = _refusal(request, verdict, rules, now)
+        return Decision(allowed=False, mode=mode, reason=verdict.reason, status=status, audit_annotations=annotations)
+    warnings = explain.warnings(verdict, _audience(request.pod, rules), now) if mode in _TALKING else ()
+    return Decision(allowed=True, mode=mode, reason=verdict.reason, warnings=warnings, audit_annotations=annotations)
+
+
+def unjudged_workload(request: AdmissionRequest, rules: Rules) -> Decision | None:
+    """The answer to a request about a workload that needs no judgement; None: judge its template, then `advise`."""
+    if rules.mode is Mode.OFF:
+        return Decision(allowed=True, mode=rules.mode)
+    if request.problem:
+        return not_checked(Reason.UnknownField, request.problem, rules.mode)
+    is_written = request.operation in {"CREATE", "UPDATE"} and not request.sub_resource
+    return None if is_written else Decision(allowed=True, mode=rules.mode)
+
+
+def advise(verdict: Verdict, rules: Rules, now: float) -> Decision:
+    """The answer to a workload: warnings at most. A person reads them; what may be refused is its pods, later."""
+    warnings = explain.warnings(verdict, rules.audience, now) if rules.mode in _TALKING else ()
+    return Decision(allowed=True, mode=rules.mode, reason=verdict.reason, warnings=warnings)
+
+
+def not_checked(reason: Reason, detail: str = "", mode: Mode = Mode.ENFORCE) -> Decision:
+    """The answer when judging was impossible: admitted, and said so; also for a bug of ours."""
+    return Decision(
+        allowed=True,
+        mode=mode,
+        reason=reason,
+        warnings=(explain.not_checked(reason, detail),) if mode in _TALKING else (),
+        audit_annotations={"verdict": Outcome.UNKNOWN.value, "reason": reason.value},
+    )
+
+
+# --- How strict -----------------------------------------------------------------------------------------------------
+
+
+def effective_mode(pod: Pod | None, rules: Rules) -> Mode:
+    """The namespace's mode, or that of the owner's kind where it is milder."""
+    return min(rules.mode, owner_mode(_controller(pod), rules.owners), key=_MILDEST_FIRST.index)
+
+
+def owner_mode(controller: OwnerReference | None, owners: Mapping[str, Mode]) -> Mode:
+    """The mode of an owner kind. The most specific key wins; of equals, the platform team's before the default."""
+    kind = controller.kind if controller else BARE_POD
+    group = controller.api_version.rpartition("/")[0] if controller else ""
+    exact = f"{kind}.{group}" if group else kind
+    candidates = (owners.get(exact), owners.get(kind), DEFAULT_OWNERS.get(exact), owners.get(ANY_OWNER))
+    return next((mode for mode in candidates if mode is not None), DEFAULT_OWNERS[ANY_OWNER])
+
+
+def _controller(pod: Pod | None) -> OwnerReference | None:
+    owners = (pod.metadata.owner_references if pod else None) or ()
+    return next((owner for owner in owners if owner.controller), None)
+
+
+def _is_refused(verdict: Verdict, rules: Rules) -> bool:
+    return verdict.outcome is Outcome.FULL or (verdict.outcome is Outcome.NEVER and rules.refuse_never_fits)
+
+
+# --- What is said ---------------------------------------------------------------------------------------------------
+
+
+def _audience(pod: Pod | None, rules: Rules) -> Audience:
+    return replace(rules.audience, controlled=True) if _controller(pod) else rules.audience
+
+
+def _refusal(request: AdmissionRequest, verdict: Verdict, rules: Rules, now: float) -> Status:
+    """403 Forbidden, nothing else: kubectl rewords 422, clients stall on 429, controllers take 409 for a name clash."""
+    quota_words = any(fnmatchcase(request.username, pattern) for pattern in rules.quota_words_for)
+    audience = replace(_audience(request.pod, rules), quota_words=quota_words)
+    needs = (need for need in verdict.needs if need.outcome is verdict.outcome)
+    causes = tuple(StatusCause(need.reason.value, explain.evidence(need, audience), need.field) for need in needs)
+    return Status(
+        status="Failure",
+        message=explain.refusal(verdict, audience, now),
+        reason="Forbidden",
+        details=StatusDetails(request.name, "pods", causes),
+        code=403,
+    )
+
+
+class _Resolved(msgspec.Struct, frozen=True, omit_defaults=True, rename={"class_name": "class"}):
+    """What one name meant at the time; a number that is not known is left out."""
+
+    count: int
+    class_name: str
+    drivers: tuple[str, ...] = ()
+    pools: int | None = None
+    devices: int | None = None
+    memory: tuple[str, str] | None = None
+
+
+_json = msgspec.json.Encoder()
+
+
+def audit_annotations(verdict: Verdict, now: float) -> dict[str, str]:
+    """What the audit log keeps of a judged pod; the API server puts the webhook's name before each key.
+
+    `snapshot-age-seconds` is "0" for an answer from the live view, and is left out when nothing was looked at.
+    """
+    annotations = {"verdict": verdict.outcome.value, "reason": verdict.reason.value}
+    if verdict.snapshot_time is not None:
+        annotations["snapshot-age-seconds"] = str(max(0, int(now - verdict.snapshot_time)))
+    elif verdict.source:
+        annotations["snapshot-age-seconds"] = "0"
+    resolved = {need.name: _resolved(need) for need in verdict.needs if need.class_name}
+    if resolved:
+        annotations["resolved"] = _json.encode(resolved).decode()
+    return annotations
+
+
+def _resolved(need: NeedVerdict) -> _Resolved:
+    return _Resolved(need.count, need.class_name, need.drivers, need.pools, need.total, need.memory)
