@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from app.dra.pools import Condition, PoolState
 from app.dra.reasons import Reason
 from app.dra.snapshot import DriverStatus, confirms, proves_free, status_vacancy
-from app.dra.tally import Tally
+from app.dra.tally import Blocks, Tally
 from app.dra.vacancy import Vacancy
 from app.dra.witness import Witness
 
@@ -28,6 +28,8 @@ class Agreement:
     """Devices it calls available in the pools of the tally, whatever they are."""
     roomy: tuple[tuple[PoolState, int], ...]
     """Pools in which its available devices can only be matching ones, with their number."""
+    largest_block: int
+    """Most of these on one node."""
 
     def doubt(self, tally: Tally) -> Reason | None:
         """Why the witness may not call the tally full: the status does not know its pools, or proves a device free.
@@ -69,15 +71,17 @@ def _work_out(made_for: tuple[DriverStatus, int, int], tally: Tally, witness: Wi
         for pool, matching in tally.pools.items()
         if pool.driver == status.driver and pool.name in status.pools
     ]
+    roomy = tuple(
+        (pool, counts.available_devices or 0)
+        for pool, matching, counts in counted
+        if pool.plain and matching == pool.size and proves_free(counts)
+    )
     return Agreement(
         made_for=made_for,
         confirms=confirms(status, usable, counted_at, 0.0),
         vacancy=vacancy,
         reason=reason,
         listed=sum(counts.available_devices or 0 for _, _, counts in counted),
-        roomy=tuple(
-            (pool, counts.available_devices or 0)
-            for pool, matching, counts in counted
-            if pool.plain and matching == pool.size and proves_free(counts)
-        ),
+        roomy=roomy,
+        largest_block=Blocks(pool.node() for pool, count in roomy for _ in range(min(count, pool.size))).largest,
     )

@@ -5,7 +5,7 @@ room decides whom to believe (the source) and how the parts of a pod's demand go
 """
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from app.dra.agreement import agreement
 from app.dra.containers import resource_totals
@@ -154,7 +154,7 @@ def _by_pool_status(tally: Tally, standing: Standing, world: World, now: float) 
     """What the pool statuses alone prove: every pool that may hold a matching device is full."""
     parts: list[tuple[Vacancy, Reason]] = []
     counted: list[float] = []
-    listed = 0
+    listed = block = 0
     for driver in tally.candidate_drivers():
         status = world.snapshot.statuses.get(driver)
         if status is None or not fresh(status, now, world.policy.max_age_seconds):
@@ -164,9 +164,10 @@ def _by_pool_status(tally: Tally, standing: Standing, world: World, now: float) 
         parts.append((said.vacancy, said.reason))
         counted.append(status.taken_at or 0.0)
         listed += said.listed
+        block += said.largest_block
     vacancy, reason = _together(parts)
     doubt = tally.blocked() or (Reason.Shareable if tally.shareable else None)
-    if vacancy is not Vacancy.FREE and doubt:
+    if vacancy in (Vacancy.FULL, Vacancy.EMPTY) and doubt:
         vacancy, reason = Vacancy.UNKNOWN, doubt
     elif vacancy is Vacancy.FULL and not tally.total:
         vacancy, reason = Vacancy.UNKNOWN, Reason.SelectorUnknown
@@ -175,7 +176,7 @@ def _by_pool_status(tally: Tally, standing: Standing, world: World, now: float) 
         free = listed
     return Finding(
         tally=tally,
-        standing=standing,
+        standing=replace(standing, largest_free_block=block, unreachable=()),  # what is free the witness cannot know
         vacancy=vacancy,
         reason=reason,
         source=Source.POOL_STATUS.value,

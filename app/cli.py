@@ -1,0 +1,172 @@
+"""The command line: which verbs, which flags, what the help says. What a verb does is in `commands` and `serve`.
+
+They are imported when a verb runs: help, completion and a wrong flag need none of it.
+"""
+
+import enum
+import inspect
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from app.settings import SETTINGS, BadSettings, Setting, Settings, read_settings
+
+BAD_USAGE = 2
+"""Exit code for arguments, settings or input that cannot be used."""
+
+
+class Output(enum.StrEnum):
+    """Form of an answer."""
+
+    TEXT = "text"
+    JSON = "json"
+    YAML = "yaml"
+
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+)
+
+
+def main() -> None:
+    """`vacancy`, or `kubectl vacancy` where kubectl calls us as its plugin."""
+    is_plugin = Path(sys.argv[0]).name.startswith("kubectl-")
+    app(prog_name="kubectl vacancy" if is_plugin else "vacancy")
+
+
+def with_settings(*, serve: bool) -> Callable[[Callable[..., int]], Callable[..., None]]:
+    """Give a command a flag for every setting that concerns it, and end with the exit code it returns.
+
+    The command takes the settings as its first argument.
+    """
+    rows = [setting for setting in SETTINGS if serve or not setting.serve_only]
+
+    def decorate(command: Callable[..., int]) -> Callable[..., None]:
+        _, *own = inspect.signature(command).parameters.values()
+
+        def run(**arguments: Any) -> None:  # noqa: ANN401 - whatever typer passes
+            flags = {setting.name: arguments.pop(setting.field) for setting in rows}
+            try:
+                settings = read_settings({name: text for name, text in flags.items() if text is not None}, os.environ)
+                code = command(settings, **arguments)
+            except BadSettings as error:
+                typer.echo(f"vacancy: {error}", err=True)
+                code = BAD_USAGE
+            raise typer.Exit(code)
+
+        run.__name__, run.__doc__ = command.__name__, command.__doc__
+        run.__signature__ = inspect.Signature([*own, *map(_flag, rows)])  # type: ignore[attr-defined]  # read by typer
+        return run
+
+    return decorate
+
+
+def _flag(setting: Setting) -> inspect.Parameter:
+    default = f"={setting.default}" if setting.default else ""
+    option = typer.Option(
+        setting.flag,
+        help=f"{setting.help} [{setting.variable}{default}]",
+        metavar=setting.form.placeholder,
+        show_default=False,
+    )
+    return inspect.Parameter(
+        setting.field, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, option]
+    )
+
+
+ServerUrl = Annotated[str, typer.Option("--server", metavar="URL", help="Ask the Vacancy server at this address.")]
+OutputForm = Annotated[Output, typer.Option("--output", "-o", help="Form of the answer on stdout.")]
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - a flag
+    if wanted:
+        from app.version import version
+
+        typer.echo(f"vacancy {version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def vacancy(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Ask for free devices before a pod does."""
+
+
+@app.command(epilog="Example: vacancy serve --manifests examples/cluster --web-listen 127.0.0.1:8080")
+@with_settings(serve=True)
+def serve(settings: Settings) -> int:
+    """Answer admission reviews (TLS), and serve page, API, probes and metrics (HTTP)."""
+    from app.serve import run
+
+    return run(settings)
+
+
+@app.command(
+    epilog="Example: kubectl run t --image=i --dry-run=client -o yaml | vacancy check -f - --manifests dump.yaml"
+)
+@with_settings(serve=False)
+def check(  # noqa: PLR0913 - one argument a flag
+    settings: Settings,
+    *,
+    filename: Annotated[
+        list[Path], typer.Option("--filename", "-f", metavar="FILE", help="File, folder, or - for standard input.")
+    ],
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", metavar="NAME", help="Of objects that name none.")
+    ] = "default",
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 5 if the answer is unknown.")] = False,
+    output: OutputForm = Output.TEXT,
+    server: ServerUrl = "",
+) -> int:
+    """Tell whether these pods, and the pods of these workloads, would get their devices now.
+
+    Each pod is judged alone, and nothing is created. Exit code: 0 room or unknown, 1 full, 2 bad usage or input,
+    3 no answer, 4 never fits, 5 unknown with --strict; of several pods the first of full, never fits, unknown decides.
+    """
+    from app.commands import check as run
+
+    return run(settings, server, output, filenames=filename, namespace=namespace, strict=strict)
+
+
+@app.command(epilog="Example: vacancy capacity --server http://vacancy.example.com --watch")
+@with_settings(serve=False)
+def capacity(
+    settings: Settings,
+    *,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Again every two seconds, until interrupted.")] = False,
+    output: OutputForm = Output.TEXT,
+    server: ServerUrl = "",
+) -> int:
+    """Show what each device class can still give, pool by pool."""
+    from app.commands import capacity as run
+
+    return run(settings, server, output, watch=watch)
+
+
+@app.command(epilog="Example: vacancy explain example.com/gpu --manifests examples/cluster")
+@with_settings(serve=False)
+def explain(
+    settings: Settings,
+    *,
+    name: Annotated[str, typer.Argument(help="An extended resource like example.com/gpu, or a device class.")],
+    output: OutputForm = Output.TEXT,
+    server: ServerUrl = "",
+) -> int:
+    """Tell what 1 of this name means now: which class, which devices, and how unequal they are.
+
+    Exit code: 0 known, 1 not known in this cluster, 2 bad usage or input, 3 no answer.
+    """
+    from app.commands import explain as run
+
+    return run(settings, server, output, name=name)

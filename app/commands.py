@@ -1,0 +1,113 @@
+"""The verbs that answer once: ask, print, return the exit code. Only the answer goes to stdout, all else to stderr."""
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+import typer
+import yaml
+
+from app import terminal
+from app.answers import NoAnswer, Unusable, answers
+from app.dra.verdict import Outcome
+from app.presubmit.manifest import Document, ManifestError, parse
+from app.presubmit.report import exit_code
+from app.settings import BadSettings, Settings
+
+NOT_KNOWN = 1
+BAD_INPUT = 2
+NO_ANSWER = 3
+
+WATCH_SECONDS = 2.0
+"""Between two looks: a person's patience, and no load for a server."""
+
+SUFFIXES = (".yaml", ".yml", ".json")
+
+
+def check(  # noqa: PLR0913 - one argument a flag
+    settings: Settings, server: str, output: str, *, filenames: Sequence[Path], namespace: str, strict: bool
+) -> int:
+    """Tell whether the pods of these files would get their devices."""
+
+    def run() -> int:
+        report = answers(settings, server).check(submitted(filenames), namespace)
+        if not report.checks:
+            typer.echo("vacancy: neither pod nor workload in the input", err=True)
+        _show(report, output, lambda: terminal.print_report(terminal.new_console(), report))
+        return exit_code((Outcome(each.verdict) for each in report.checks), strict=strict)
+
+    return _with_exit_codes(run)
+
+
+def capacity(settings: Settings, server: str, output: str, *, watch: bool) -> int:
+    """Show what each class can still give."""
+    if watch and output != "text":
+        raise BadSettings((f"--watch with --output={output}: expected --output=text",))
+
+    def run() -> int:
+        source = answers(settings, server)
+        if watch:
+            terminal.watch(lambda: terminal.capacity_table(source.capacity()), WATCH_SECONDS)
+        else:
+            report = source.capacity()
+            _show(report, output, lambda: terminal.new_console().print(terminal.capacity_table(report)))
+        return 0
+
+    return _with_exit_codes(run)
+
+
+def explain(settings: Settings, server: str, output: str, *, name: str) -> int:
+    """Tell what 1 of this name means."""
+
+    def run() -> int:
+        meaning = answers(settings, server).meaning(name)
+        _show(meaning, output, lambda: terminal.print_meaning(terminal.new_console(), meaning))
+        return 0 if meaning.claimants else NOT_KNOWN
+
+    return _with_exit_codes(run)
+
+
+def submitted(filenames: Sequence[Path]) -> tuple[Document, ...]:
+    """The objects of all files, folders read recursively, `-` from standard input. Raises Unusable."""
+    documents: list[Document] = []
+    problems = []
+    for file in (file for name in filenames for file in _files(name)):
+        try:
+            is_stdin = str(file) == "-"
+            text = sys.stdin.buffer.read() if is_stdin else file.read_bytes()
+            documents += parse(text, "stdin" if is_stdin else str(file))
+        except ManifestError as error:
+            problems.append(str(error))
+        except OSError as error:
+            problems.append(f"{file}: {error.strerror}")
+    if problems:
+        raise Unusable("\n".join(problems))
+    return tuple(documents)
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    return sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file())
+
+
+def _with_exit_codes(run: Callable[[], int]) -> int:
+    try:
+        return run()
+    except Unusable as error:
+        typer.echo(f"vacancy: {error}", err=True)
+        return BAD_INPUT
+    except NoAnswer as error:
+        typer.echo(f"vacancy: no answer: {error}", err=True)
+        return NO_ANSWER
+
+
+def _show(answer: msgspec.Struct, output: str, as_text: Callable[[], None]) -> None:
+    match output:
+        case "json":
+            typer.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2))
+        case "yaml":
+            typer.echo(yaml.safe_dump(msgspec.to_builtins(answer), sort_keys=False, width=1000), nl=False)
+        case _:
+            as_text()

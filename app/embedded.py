@@ -1,0 +1,68 @@
+"""A folder of manifests in the place of a cluster: read whole, and whole again when a file has changed."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from app.cluster.manifests import ManifestError, Manifests, Stamp, feed, lookups, read_manifests, stamp
+from app.dra.capacity import capacity
+from app.dra.demand import ClaimReferences, Lookups
+from app.dra.judgement import Policy, World
+from app.dra.witness import Witness
+from app.latest_snapshot import LatestSnapshot
+
+_log = logging.getLogger(__name__)
+
+
+class Embedded:
+    """The files under `path`, judged by at `now`. Raises `ManifestError` where they cannot be read.
+
+    Every reading builds a live view of its own: files have no history, so an answer must not depend on what was in them
+    before.
+    """
+
+    def __init__(self, path: Path, policy: Policy, now: Callable[[], float], *, count_ahead: bool = False) -> None:
+        self._path, self._policy, self._now = path, policy, now
+        self._count_ahead = count_ahead
+        """Count every class at once, not when it is first asked for: a server's first review has no time for it."""
+        self._seen: Stamp | None = stamp(path)
+        self.manifests, world = self._read()
+        self.latest = LatestSnapshot(world)
+        self.problem = ""
+        """Why the files as they are now are not what is judged by; empty where they are."""
+
+    async def lookups(self, namespace: str, references: ClaimReferences) -> Lookups:
+        """The claims and templates a pod names, in the form the doors ask for."""
+        return lookups(self.manifests, namespace, references)
+
+    def look(self) -> None:
+        """Read again if the files have changed; what cannot be read leaves the last good reading in place.
+
+        May be called in a thread, and should be: a large dump takes seconds to parse.
+        """
+        before, self._seen = self._seen, None
+        try:
+            self._seen = stamp(self._path)
+            if self._seen == before:
+                return
+            manifests, world = self._read()
+        except ManifestError as error:
+            if str(error) != self.problem:
+                self.problem = str(error)
+                facts = {"problem": self.problem}
+                _log.warning("manifests cannot be read, the last good ones stay", extra={"facts": facts})
+            return
+        self.manifests = manifests
+        self.latest.publish(world)
+        self.problem = ""
+        _log.info("manifests read again")
+
+    def _read(self) -> tuple[Manifests, World]:
+        manifests = read_manifests(self._path)
+        now = self._now()
+        witness = Witness(now)
+        snapshot = feed(manifests, witness, now)
+        world = World(witness, snapshot, self._policy)
+        if self._count_ahead:
+            capacity(world, now)
+        return manifests, world

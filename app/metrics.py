@@ -1,0 +1,172 @@
+"""What Prometheus is told: counters fed at the doors, gauges computed when they are scraped.
+
+The only importer of `prometheus_client`. Its metric objects take a lock for every increment, so the doors count in
+plain integers (one event loop, one writer) and a collector turns them into samples. Labels come from closed sets or
+from the snapshot, never from a request.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.registry import Collector
+
+from app.dra.capacity import capacity
+from app.dra.judgement import World
+from app.dra.snapshot import age_seconds
+from app.dra.vacancy import Vacancy
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+BUCKETS = (0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
+"""Seconds. A review takes tens of microseconds, one that reads a claim milliseconds; the API server waits for 1 s."""
+
+MODES = ("enforce", "warn", "audit")
+DECISIONS = ("allow", "deny")
+BAD_REQUEST_CODES = (400, 404, 405, 413, 415)
+
+
+class DoorCounts:
+    """What happened at the webhook since the start. Written by the doors, on the event loop only."""
+
+    __slots__ = ("bad_requests", "buckets", "decisions", "panics", "seconds", "verdicts")
+
+    def __init__(self) -> None:
+        self.decisions: Counter[tuple[str, str]] = Counter()
+        """By decision and mode."""
+        self.verdicts: Counter[tuple[str, str]] = Counter()
+        """By verdict and reason."""
+        self.bad_requests: Counter[int] = Counter()
+        """By status code."""
+        self.panics = 0
+        """Exceptions of ours; each review that met one was admitted."""
+        self.buckets = [0] * (len(BUCKETS) + 1)
+        self.seconds = 0.0
+
+    def answered(self, decision: str, mode: str) -> None:
+        """Count one answered review."""
+        self.decisions[decision, mode] += 1
+
+    def judged(self, verdict: str, reason: str) -> None:
+        """Count one verdict."""
+        self.verdicts[verdict, reason] += 1
+
+    def took(self, seconds: float) -> None:
+        """Count the time of one answered review, from its body's last byte to ours."""
+        self.buckets[bisect_left(BUCKETS, seconds)] += 1
+        self.seconds += seconds
+
+
+class Metrics:
+    """The text of `/metrics`."""
+
+    def __init__(
+        self,
+        *,
+        version: str,
+        counts: DoorCounts,
+        world: Callable[[], World],
+        now: Callable[[], float],
+        certificate_ends: Callable[[], float],
+    ) -> None:
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        PlatformCollector(registry=self._registry)
+        self._registry.register(_Doors(counts))
+        self._registry.register(_World(world, now))
+        self._registry.register(_Process(version, certificate_ends))
+
+    def text(self) -> bytes:
+        """All samples, in the text format of Prometheus."""
+        return generate_latest(self._registry)
+
+
+class _Doors(Collector):
+    def __init__(self, counts: DoorCounts) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterator[CounterMetricFamily | HistogramMetricFamily]:
+        counts = self._counts
+        decisions = {(decision, mode): 0 for decision in DECISIONS for mode in MODES} | counts.decisions
+        yield _counter("vacancy_decisions", "Reviews answered, by decision and mode.", ("decision", "mode"), decisions)
+        yield _counter(
+            "vacancy_verdicts", "Pods judged, by verdict and reason.", ("verdict", "reason"), counts.verdicts
+        )
+        bad = {(str(code),): counts.bad_requests[code] for code in BAD_REQUEST_CODES}
+        yield _counter("vacancy_bad_requests", "Requests to the webhook that were no review, by code.", ("code",), bad)
+        yield _counter("vacancy_panics", "Exceptions while judging; the pods were admitted.", (), {(): counts.panics})
+        histogram = HistogramMetricFamily("vacancy_admit_seconds", "Time to answer a review.")
+        total, buckets = 0, []
+        for bound, count in zip((*map(str, BUCKETS), "+Inf"), counts.buckets, strict=True):
+            total += count
+            buckets.append((bound, float(total)))
+        histogram.add_metric([], buckets, counts.seconds)
+        yield histogram
+
+
+class _World(Collector):
+    """What a scrape reads of snapshot and witness; the same numbers as the page shows."""
+
+    def __init__(self, world: Callable[[], World], now: Callable[[], float]) -> None:
+        self._world, self._now = world, now
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        world, now = self._world(), self._now()
+        age = GaugeMetricFamily("vacancy_snapshot_age_seconds", "Age of the driver's newest count.", labels=("driver",))
+        for driver, status in sorted(world.snapshot.statuses.items()):
+            if (seconds := age_seconds(status, now)) is not None:
+                age.add_metric((driver,), seconds)
+        yield age
+        classes = capacity(world, now).classes
+        devices = GaugeMetricFamily(
+            "vacancy_class_devices",
+            "Devices of a class by state; no sample where it is unknown.",
+            labels=("class", "state"),
+        )
+        vacancies = GaugeMetricFamily(
+            "vacancy_class_vacancy", "1 for what the class can still give.", labels=("class", "vacancy", "source")
+        )
+        pools: dict[tuple[str, str], set[Vacancy]] = {}
+        for each in classes:
+            vacancies.add_metric((each.name, each.vacancy.value, each.source), 1)
+            for state in ("total", "allocated", "available", "unavailable"):
+                if (count := getattr(each.counts, state)) is not None:
+                    devices.add_metric((each.name, state), count)
+            for pool in each.pools:
+                pools.setdefault((pool.driver, pool.pool), set()).add(pool.vacancy)
+        yield devices
+        yield vacancies
+        by_vacancy = Counter((driver, _together(of_classes).value) for (driver, _), of_classes in pools.items())
+        gauge = GaugeMetricFamily("vacancy_pools", "Pools by what they can still give.", labels=("driver", "vacancy"))
+        for labels, count in sorted(by_vacancy.items()):
+            gauge.add_metric(labels, count)
+        yield gauge
+
+
+class _Process(Collector):
+    def __init__(self, version: str, certificate_ends: Callable[[], float]) -> None:
+        self._version, self._ends = version, certificate_ends
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        info = GaugeMetricFamily("vacancy_build_info", "1, for the version that runs.", labels=("version",))
+        info.add_metric((self._version,), 1)
+        yield info
+        yield GaugeMetricFamily(
+            "vacancy_certificate_expiry_timestamp_seconds", "When the served certificate ends.", self._ends()
+        )
+
+
+def _together(of_classes: set[Vacancy]) -> Vacancy:
+    """What a pool can give to the classes it serves: free if any of them still gets a device."""
+    order = (Vacancy.FREE, Vacancy.UNKNOWN, Vacancy.FULL, Vacancy.EMPTY)
+    return next(vacancy for vacancy in order if vacancy in of_classes)
+
+
+def _counter(name: str, text: str, labels: tuple[str, ...], values: Mapping[Any, int]) -> CounterMetricFamily:
+    family = CounterMetricFamily(name, text, labels=labels)
+    for key, value in sorted(values.items()):
+        family.add_metric(key, value)
+    return family

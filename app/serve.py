@@ -1,0 +1,200 @@
+"""The composition root: settings become parts, the parts run in one task group, and stop in order.
+
+On SIGTERM readiness fails at once, so that endpoints move, and every answer asks the client to close its connection,
+because the API server goes on using the ones it has. After a delay the listeners close and what is under way ends: no
+call is lost. A second signal skips the delay.
+"""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import uvloop
+
+from app.cluster.manifests import ManifestError
+from app.dra.capacity import capacity
+from app.dra.meaning import meaning
+from app.embedded import Embedded
+from app.listeners import Listener, bound_socket
+from app.logs import configure_logging
+from app.metrics import DoorCounts, Metrics
+from app.parts import clock, judgement_policy, readers, rules
+from app.settings import BadSettings, Settings
+from app.tls.reload import Kept, Replaced, ServingCertificate, UnusableCertificate
+from app.version import version
+from app.web.admit import AdmissionDoor
+from app.web.application import Answers, create_application
+from app.web.check import Checker
+from app.web.probes import Probes
+
+DRAIN_SECONDS = 10.0
+"""Between the signal and the closing of the listeners; endpoints and connections have moved by then."""
+
+CERTIFICATE_SECONDS = 5.0
+"""Between two looks at the certificate's files. The kubelet updates them a minute late anyway."""
+
+MANIFEST_SECONDS = 2.0
+"""Between two looks at the manifests: soon enough for a person who waits for the effect of a change."""
+
+_log = logging.getLogger(__name__)
+
+
+def run(settings: Settings) -> int:
+    """Serve until told to stop; return the exit code. Raises BadSettings with all that keeps it from starting."""
+    configure_logging(as_json=settings.log_format == "json", level=settings.log_level)
+    with contextlib.ExitStack() as stack, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        server = Server(settings, stack)
+        runner.run(server.run())
+    return 0
+
+
+class Server:
+    """All parts of `vacancy serve`. What they hold of the outside is released by `stack`. Raises BadSettings."""
+
+    def __init__(self, settings: Settings, stack: contextlib.ExitStack, drain_seconds: float = DRAIN_SECONDS) -> None:
+        now = clock(settings)
+        problems: list[str] = []
+        webhook_socket = _socket(settings, "listen", stack, problems)
+        web_socket = _socket(settings, "web-listen", stack, problems)
+        certificate = _certificate(settings, stack, problems)
+        embedded = _embedded(settings, problems)
+        if problems or not (webhook_socket and web_socket and certificate and embedded):
+            raise BadSettings(tuple(problems))
+        world = embedded.latest.get
+        counts, self.probes = DoorCounts(), Probes()
+        door = AdmissionDoor(
+            rules=rules(settings), world=world, reader=embedded, now=now, counts=counts, probes=self.probes
+        )
+        metrics = Metrics(
+            version=version(), counts=counts, world=world, now=now, certificate_ends=lambda: certificate.not_after
+        )
+        web = create_application(
+            Answers(
+                now=now,
+                capacity=lambda: capacity(world(), now()),
+                meaning=lambda name: meaning(name, world(), now()),
+                check=Checker(world=world, reader=embedded, now=now, audience=readers(settings)),
+                metrics=metrics.text,
+                notice=lambda: embedded.problem,
+                probes=self.probes,
+                hide_names=settings.hide_names,
+                version=version(),
+            )
+        )
+        self.webhook = Listener(door, webhook_socket, certificate.server_context)
+        self.web = Listener(web, web_socket)
+        self.probes.checks = {
+            "certificate": lambda: "" if time.time() < certificate.not_after else "expired",
+            "listener": lambda: "" if self.webhook.listening.is_set() else "not listening yet",
+        }
+        self._certificate, self._embedded, self._drain_seconds = certificate, embedded, drain_seconds
+        self._told, self._told_again = asyncio.Event(), asyncio.Event()
+
+    async def run(self) -> None:
+        """Serve until `stop` is called or a signal comes; returns when both listeners are closed."""
+        loop = asyncio.get_running_loop()
+        if not isinstance(loop, uvloop.Loop):
+            raise TypeError(
+                f"expected the event loop of uvloop, found {type(loop)}"
+            )  # half the speed without (measured)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        async with asyncio.TaskGroup() as group:
+            endless = [group.create_task(self._follow_certificate()), group.create_task(self._follow_manifests())]
+            servers = [group.create_task(each.run_until_stopped()) for each in (self.webhook, self.web)]
+            group.create_task(self._say_when_ready())
+            await self._drained()
+            await asyncio.gather(*servers)
+            for task in endless:
+                task.cancel()
+        _log.info("stopped")
+
+    def stop(self) -> None:
+        """Stop in order; called again, stop at once."""
+        (self._told_again if self._told.is_set() else self._told).set()
+
+    async def _drained(self) -> None:
+        await self._told.wait()
+        self.probes.draining = True
+        _log.info("told to stop, draining", extra={"facts": {"seconds": self._drain_seconds}})
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._told_again.wait(), self._drain_seconds)
+        for listener in (self.webhook, self.web):
+            listener.stop(at_once=self._told_again.is_set())
+
+    async def _say_when_ready(self) -> None:
+        for listener in (self.webhook, self.web):
+            await listener.listening.wait()
+        # What start-up made lives as long as the process: no collection need look at it again.
+        gc.collect()
+        gc.freeze()
+        _log.info("ready", extra={"facts": {"webhook": self.webhook.address, "web": self.web.address}})
+
+    async def _follow_certificate(self) -> None:
+        kept = ""
+        while True:
+            await asyncio.sleep(CERTIFICATE_SECONDS)
+            match self._certificate.reload():
+                case Replaced():
+                    kept = ""
+                    _log.info("certificate replaced", extra={"facts": {"ends": self._certificate.not_after}})
+                case Kept(problem) if problem != kept:
+                    kept = problem
+                    _log.warning("certificate kept", extra={"facts": {"problem": problem}})
+
+    async def _follow_manifests(self) -> None:
+        while True:
+            await asyncio.sleep(MANIFEST_SECONDS)
+            await asyncio.to_thread(self._embedded.look)
+
+
+# --- What comes from outside; each problem is noted, so that all are reported at once ---------------------------------
+
+
+def _socket(settings: Settings, name: str, stack: contextlib.ExitStack, problems: list[str]) -> socket.socket | None:
+    address = settings.listen if name == "listen" else settings.web_listen
+    try:
+        return stack.enter_context(bound_socket(address))
+    except OSError as error:
+        problems.append(f"--{name}={address}: {error.strerror or error}")
+        return None
+
+
+def _embedded(settings: Settings, problems: list[str]) -> Embedded | None:
+    if settings.manifests is None:
+        problems.append("--manifests: expected a file or folder to serve; a live cluster is not served yet")
+        return None
+    try:
+        embedded = Embedded(settings.manifests, judgement_policy(settings), clock(settings), count_ahead=True)
+    except ManifestError as error:
+        problems.extend(str(error).splitlines())
+        return None
+    if embedded.manifests.skipped:
+        _log.info("manifests of no concern skipped", extra={"facts": dict(embedded.manifests.skipped)})
+    return embedded
+
+
+def _certificate(settings: Settings, stack: contextlib.ExitStack, problems: list[str]) -> ServingCertificate | None:
+    try:
+        if settings.tls_dir is not None:
+            return ServingCertificate(settings.tls_dir)
+        if settings.manifests is None:
+            problems.append("--tls-dir: expected a folder with tls.crt and tls.key")
+            return None
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="vacancy-")))
+        # In a process of its own: the library that signs would stay in memory (8 MB) for one signature.
+        names = ("--dns", "localhost", "--ip", "127.0.0.1", "::1")
+        subprocess.run([sys.executable, "-m", "certs", "--dir", folder, *names], check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - our own words
+        _log.info("made a throw-away certificate", extra={"facts": {"ca": str(folder / "ca.crt")}})
+        return ServingCertificate(folder)
+    except (UnusableCertificate, subprocess.CalledProcessError, OSError) as error:
+        problems.append(f"--tls-dir: {error}")
+        return None

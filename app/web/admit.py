@@ -1,0 +1,222 @@
+"""The door for admission reviews: a plain ASGI callable with a listener of its own.
+
+Between uvicorn and the domain there is nothing but this file; a framework would cost several times what a review does.
+Two rules: without a uid the answer is 400, and with one it is 200 with that uid whatever goes wrong, for an answer the
+API server cannot use helps nobody.
+"""
+
+import logging
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from time import perf_counter
+from typing import Protocol
+
+import msgspec
+from starlette.types import Receive, Scope, Send
+
+from app.admission.admit import Decision, Mode, Rules, admit, advise, not_checked, unjudged, unjudged_workload
+from app.admission.review import (
+    CONTENT_TYPE,
+    MAX_BODY_BYTES,
+    AdmissionRequest,
+    BadReview,
+    decode_review,
+    decode_workload_review,
+    encode_response,
+)
+from app.dra.demand import ClaimReferences, Lookups, claim_references
+from app.dra.judgement import World, judge
+from app.dra.objects import Pod
+from app.dra.reasons import Reason
+from app.dra.verdict import Outcome, Verdict
+from app.dra.workloads import pod_of_workload
+from app.metrics import DoorCounts
+from app.web.probes import Probes
+
+_NO_LOOKUPS = Lookups({}, {})
+_TEXT = (b"content-type", b"text/plain; charset=utf-8")
+_JSON = (b"content-type", b"application/json")
+_CLOSE = (b"connection", b"close")
+
+_log = logging.getLogger(__name__)
+
+
+class Reader(Protocol):
+    """Reads what a pod names, within the review's time; what it cannot read, it says so in the answer."""
+
+    async def lookups(self, namespace: str, references: ClaimReferences) -> Lookups:
+        """The claims and templates of that namespace."""
+
+
+class AdmissionDoor:
+    """`POST /validate`, `/validate/{enforce,warn,audit}` and `/validate-workload`; anything else is 404."""
+
+    def __init__(  # noqa: PLR0913 - parts are handed in
+        self,
+        *,
+        rules: Rules,
+        world: Callable[[], World],
+        reader: Reader,
+        now: Callable[[], float],
+        counts: DoorCounts,
+        probes: Probes,
+    ) -> None:
+        self._world, self._reader, self._now = world, reader, now
+        self._counts, self._probes = counts, probes
+        self._logged: set[str] = set()
+        of_pods: Mapping[str, Rules] = {
+            "/validate": rules,
+            **{f"/validate/{mode}": replace(rules, mode=mode) for mode in (Mode.ENFORCE, Mode.WARN, Mode.AUDIT)},
+        }
+        self._answers: dict[str, Callable[[bytes], Awaitable[bytes]]] = {
+            path: self._answer_of(decode_review, self._decide_pod, of_path) for path, of_path in of_pods.items()
+        }
+        self._answers["/validate-workload"] = self._answer_of(decode_workload_review, self._decide_workload, rules)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request."""
+        answer = self._answers.get(scope["path"])
+        try:
+            if answer is None or scope["method"] != "POST" or not _is_json(scope):
+                raise _wrong_request(scope, known_path=answer is not None)
+            body = await _body(receive)
+            if body is None:
+                return  # the client has gone
+            started = perf_counter()
+            status, content, headers = 200, await answer(body), [_JSON]
+            self._counts.took(perf_counter() - started)
+        except BadReview as error:
+            self._counts.bad_requests[error.status] += 1
+            status, content, headers = error.status, f"{error.text}\n".encode(), [_TEXT]
+            if status == 405:  # noqa: PLR2004 - the status code is its own name
+                headers.append((b"allow", b"POST"))
+        headers.append((b"content-length", b"%d" % len(content)))
+        if self._probes.draining:
+            headers.append(_CLOSE)
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": content})
+
+    def _answer_of(
+        self,
+        decode: Callable[[bytes], AdmissionRequest],
+        decide: Callable[[AdmissionRequest, Rules], Awaitable[Decision]],
+        rules: Rules,
+    ) -> Callable[[bytes], Awaitable[bytes]]:
+        """How the bodies posted to one path are answered."""
+
+        async def answer(body: bytes) -> bytes:
+            request = decode(body)
+            try:
+                decision = await decide(request, rules)
+                content = _encoded(request.uid, decision)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the pod is admitted
+                decision = self._panic(error, rules.mode)
+                content = _encoded(request.uid, decision)
+            if request.problem:
+                self._log_once(logging.WARNING, "review not understood", request.problem)
+            self._counts.answered("allow" if decision.allowed else "deny", decision.mode.value)
+            if not decision.allowed:
+                _log_refusal(request, decision)
+            return content
+
+        return answer
+
+    async def _decide_pod(self, request: AdmissionRequest, rules: Rules) -> Decision:
+        decision = unjudged(request, rules)
+        if decision is not None or request.pod is None:
+            return self._counted(decision or not_checked(Reason.UnknownField, mode=rules.mode))
+        verdict = await self._verdict(request.pod, request.namespace)
+        return admit(request, verdict, rules, self._now())
+
+    async def _decide_workload(self, request: AdmissionRequest, rules: Rules) -> Decision:
+        decision = unjudged_workload(request, rules)
+        if decision is not None or request.workload is None:
+            return self._counted(decision or Decision(allowed=True, mode=rules.mode))
+        try:
+            workload = pod_of_workload(request.kind, request.workload)
+        except msgspec.DecodeError as error:
+            return self._counted(not_checked(Reason.UnknownField, str(error), rules.mode))
+        if workload is None or workload.controlled:
+            return Decision(allowed=True, mode=rules.mode)
+        return advise(await self._verdict(workload.pod, request.namespace), rules, self._now())
+
+    async def _verdict(self, pod: Pod, namespace: str) -> Verdict:
+        lookups = _NO_LOOKUPS
+        if pod.spec.resource_claims:
+            lookups = await self._reader.lookups(namespace, claim_references(pod))
+        verdict = judge(pod, namespace, lookups, self._world(), self._now())
+        self._counts.judged(verdict.outcome.value, verdict.reason.value)
+        return verdict
+
+    def _counted(self, decision: Decision) -> Decision:
+        if decision.reason is not None:
+            self._counts.judged(Outcome.UNKNOWN.value, decision.reason.value)
+        return decision
+
+    def _panic(self, error: Exception, mode: Mode) -> Decision:
+        """Admit, count, and log type and place: the message of an exception may quote the pod."""
+        self._counts.panics += 1
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        self._log_once(logging.ERROR, "exception while judging", f"{type(error).__name__} in {place.name}, line {place.lineno}")
+        return self._counted(not_checked(Reason.InternalError, mode=mode))
+
+    def _log_once(self, level: int, event: str, problem: str) -> None:
+        """Once per kind of problem, and for few kinds: whoever may post must not be able to fill the log."""
+        most_kinds = 100
+        if problem not in self._logged and len(self._logged) < most_kinds:
+            self._logged.add(problem)
+            _log.log(level, event, extra={"facts": {"problem": problem}})
+
+
+def _wrong_request(scope: Scope, *, known_path: bool) -> BadReview:
+    """What is wrong with a request whatever its body holds."""
+    if not known_path:
+        return BadReview(404, "reviews are posted to /validate, /validate/MODE and /validate-workload")
+    if scope["method"] != "POST":
+        return BadReview(405, f"expected POST, found {scope['method']}")
+    return BadReview(415, f"expected content type {CONTENT_TYPE}")
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """The body, uncopied if it comes in one piece; None if the client went away. Raises BadReview above the limit."""
+    message = await receive()
+    chunk: bytes = message.get("body", b"")
+    if message["type"] == "http.request" and not message["more_body"] and len(chunk) <= MAX_BODY_BYTES:
+        return chunk
+    chunks, length = [], 0
+    while message["type"] == "http.request":
+        chunks.append(message["body"])
+        length += len(message["body"])
+        if length > MAX_BODY_BYTES:
+            # uvicorn reads the rest of it and throws it away, so that the client gets to read this.
+            raise BadReview(413, f"expected at most {MAX_BODY_BYTES} bytes")
+        if not message["more_body"]:
+            return b"".join(chunks)
+        message = await receive()
+    return None
+
+
+def _is_json(scope: Scope) -> bool:
+    for name, value in scope["headers"]:
+        if name == b"content-type":
+            media_type: bytes = value.partition(b";")[0].strip().lower()
+            return media_type == CONTENT_TYPE.encode()
+    return False
+
+
+def _encoded(uid: str, decision: Decision) -> bytes:
+    return encode_response(
+        uid,
+        allowed=decision.allowed,
+        status=decision.status,
+        warnings=decision.warnings,
+        audit_annotations=decision.audit_annotations,
+    )
+
+
+def _log_refusal(request: AdmissionRequest, decision: Decision) -> None:
+    owners = (request.pod.metadata.owner_references if request.pod else None) or ()
+    owner = next((f"{owner.kind}/{owner.name}" for owner in owners if owner.controller), "")
+    facts = {"uid": request.uid, "namespace": request.namespace, "owner": owner, "reason": decision.reason}
+    _log.info("refused", extra={"facts": facts})

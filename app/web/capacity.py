@@ -1,0 +1,95 @@
+"""The capacity table: what each device class can still give, as JSON and as a page."""
+
+from datetime import UTC, datetime
+
+import msgspec
+
+from app.dra.capacity import Capacity, ClassCapacity, PoolCapacity
+
+
+class Counted(msgspec.Struct, frozen=True, rename="camel"):
+    """The four counts; null where they are not known, which is not zero."""
+
+    total: int | None
+    allocated: int | None
+    available: int | None
+    unavailable: int | None
+
+
+class PoolReport(Counted, frozen=True, rename="camel"):
+    """One pool. `node` is empty for a pool of no single node; names are empty where they are hidden."""
+
+    driver: str
+    pool: str
+    node: str
+    vacancy: str
+    reason: str
+
+
+class ClassReport(Counted, frozen=True, rename="camel"):
+    """One device class over all pools with a matching device."""
+
+    name: str
+    extended_resource_name: str
+    vacancy: str
+    reason: str
+    age_seconds: float | None
+    """Age of the count; null where the devices were seen live."""
+    source: str
+    pools: tuple[PoolReport, ...]
+
+
+class CapacityReport(msgspec.Struct, frozen=True, rename="camel"):
+    """`GET /api/v1/capacity`."""
+
+    snapshot_time: str | None
+    """Time of the oldest pool status, RFC 3339."""
+    classes: tuple[ClassReport, ...]
+
+
+def capacity_report(capacity: Capacity, *, hide_names: bool) -> CapacityReport:
+    """The table in its wire form."""
+    time = None if capacity.snapshot_time is None else timestamp(capacity.snapshot_time)
+    return CapacityReport(time, tuple(_class_report(each, hide_names=hide_names) for each in capacity.classes))
+
+
+def counted(source: str, age_seconds: float | None) -> str:
+    """How old the counts are, in words."""
+    if age_seconds is not None:
+        return f"counted {age_seconds:.0f}s ago"
+    return "seen live" if source else "not counted"
+
+
+def timestamp(seconds: float) -> str:
+    """Epoch seconds as RFC 3339 in UTC, whole seconds."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _class_report(each: ClassCapacity, *, hide_names: bool) -> ClassReport:
+    return ClassReport(
+        total=each.counts.total,
+        allocated=each.counts.allocated,
+        available=each.counts.available,
+        unavailable=each.counts.unavailable,
+        name=each.name,
+        extended_resource_name=each.extended_resource_name,
+        vacancy=each.vacancy.value,
+        reason=each.reason,
+        age_seconds=each.age_seconds,
+        source=each.source,
+        pools=tuple(_pool_report(pool, hide_names=hide_names) for pool in each.pools),
+    )
+
+
+def _pool_report(pool: PoolCapacity, *, hide_names: bool) -> PoolReport:
+    return PoolReport(
+        total=pool.counts.total,
+        allocated=pool.counts.allocated,
+        available=pool.counts.available,
+        unavailable=pool.counts.unavailable,
+        driver=pool.driver,
+        pool="" if hide_names else pool.pool,
+        node="" if hide_names else pool.node,
+        vacancy=pool.vacancy.value,
+        reason=pool.reason,
+    )

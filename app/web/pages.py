@@ -1,0 +1,55 @@
+"""HTML of the web listener: server-rendered, no script, no asset from elsewhere."""
+
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from app.dra.reasons import Reason
+from app.dra.words import PHRASES
+from app.web.capacity import CapacityReport, counted, timestamp
+
+REFRESH_SECONDS = 30
+"""The page reloads itself: half of the usual minute between two counts."""
+
+
+class Pages:
+    """The templates, compiled once."""
+
+    def __init__(self) -> None:
+        folder = Path(__file__).with_name("templates")
+        style = (folder / "style.css").read_text("utf-8")
+        self._templates = Environment(
+            loader=FileSystemLoader(folder),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.globals.update(style=style, counted=counted, words=lambda reason: PHRASES[Reason(reason)])
+        digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+        self.headers = {
+            "content-security-policy": (
+                f"default-src 'none'; style-src 'sha256-{digest}'; "
+                "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+            ),
+            "referrer-policy": "no-referrer",
+        }
+        """Nothing may be loaded or run but the one style sheet in the page, known by its hash."""
+
+    def capacity(self, report: CapacityReport, now: float, *, notice: str, hide_names: bool) -> str:
+        """The capacity page."""
+        return self._templates.get_template("capacity.html").render(
+            time=timestamp(now),
+            snapshot_time=report.snapshot_time,
+            classes=report.classes,
+            notice=notice,
+            hide_names=hide_names,
+            refresh_seconds=REFRESH_SECONDS,
+        )
+
+    def operations(self, version: str, operations: Iterable[Mapping[str, str]]) -> str:
+        """The list of what can be requested."""
+        return self._templates.get_template("docs.html").render(version=version, operations=list(operations))

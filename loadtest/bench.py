@@ -1,0 +1,234 @@
+"""The figures of docs/performance.md: `make bench`.
+
+Plain calls in one process on one core; every figure is the best of several rounds, for what disturbs a measurement on a
+shared machine only ever adds time. Starting is measured from outside, on the real command.
+"""
+
+import asyncio
+import gc
+import os
+import platform
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from app.admission.admit import Rules
+from app.dra.demand import Ask, ClaimReferences, Lookups
+from app.dra.judgement import Policy, Source, World
+from app.dra.snapshot import build_snapshot
+from app.dra.witness import Kind, Witness
+from app.metrics import DoorCounts
+from app.web.admit import AdmissionDoor
+from app.web.probes import Probes
+from tests.builders import (
+    DRIVER,
+    GPU,
+    NOON,
+    device,
+    device_class,
+    node,
+    pod_manifest,
+    pod_record,
+    pool_counts,
+    pool_status,
+    resource_claim,
+    resource_slice,
+    review_body,
+)
+
+ROUNDS = 5
+DEVICES_PER_SLICE = 8
+
+
+def main() -> None:
+    """Measure everything and print one table."""
+    print(f"machine: {_machine()}\n")
+    for name, figure, unit, target in (*_handler(), *_witness(), *_start()):
+        print(f"{name:<72}{figure:>10.1f} {unit:<4}{target}")
+
+
+# --- The handler: bytes of an AdmissionReview in, bytes of the answer out ---------------------------------------------
+
+
+def _handler() -> Iterator[tuple[str, float, str, str]]:
+    full, free = _world(1000, held=DEVICES_PER_SLICE), _world(1000, held=DEVICES_PER_SLICE - 1)
+    nothing = _review({"cpu": "1"})
+    device_review = _review({GPU: "1"})
+    size = len(device_review)
+    for what, world, body in (
+        ("no device asked for", full, nothing),
+        ("free", free, device_review),
+        ("full: refused", full, device_review),
+    ):
+        yield f"review of {size / 1000:.1f} kB, 1,000 slices, {what}", _per_review(world, body), "us", "<= 20"
+
+
+class _NoReader:
+    async def lookups(self, namespace: str, references: ClaimReferences) -> Lookups:  # noqa: ARG002 - never asked
+        return Lookups({}, {})
+
+
+def _per_review(world: World, body: bytes) -> float:
+    """Microseconds of the ASGI door for one review, the server left out."""
+    door = AdmissionDoor(
+        rules=Rules(), world=lambda: world, reader=_NoReader(), now=lambda: NOON, counts=DoorCounts(), probes=Probes()
+    )
+    scope = {"path": "/validate", "method": "POST", "headers": [(b"content-type", b"application/json")]}
+
+    async def receive() -> dict[str, object]:  # noqa: RUF029 - ASGI wants a coroutine
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: dict[str, object]) -> None:
+        pass
+
+    async def reviews(count: int) -> None:
+        for _ in range(count):
+            await door(scope, receive, send)
+
+    asyncio.run(reviews(500))
+    return _best(lambda: asyncio.run(reviews(2000))) / 2000 * 1e6
+
+
+def _review(resources: dict[str, str]) -> bytes:
+    """A review of the size real ones have: environment, mounts and managed fields are most of it."""
+    manifest = pod_manifest(resources)
+    manifest["metadata"]["managedFields"] = [{"manager": "kubectl", "fieldsV1": {f"f:field-{i}": {} for i in range(80)}}]
+    container = manifest["spec"]["containers"][0]
+    container["env"] = [{"name": f"VARIABLE_{i}", "value": "some value of usual length"} for i in range(60)]
+    container["volumeMounts"] = [{"name": f"volume-{i}", "mountPath": f"/mnt/{i}"} for i in range(20)]
+    return review_body(manifest)
+
+
+# --- The witness ------------------------------------------------------------------------------------------------------
+
+
+def _witness() -> Iterator[tuple[str, float, str, str]]:
+    slices, count = _slices(10_000), 10_000
+    witness, longest = Witness(NOON - 3600), 0.0
+    witness.apply(Kind.DEVICE_CLASSES, device_class(declares=GPU), NOON)
+    gc.collect()
+    gc.freeze()
+    began = time.perf_counter()
+    for each in slices:
+        before = time.perf_counter()
+        witness.apply(Kind.RESOURCE_SLICES, each, NOON)
+        longest = max(longest, time.perf_counter() - before)
+    whole = time.perf_counter() - began
+    yield f"{count:,} slices x {DEVICES_PER_SLICE} devices: all of them", whole * 1e3, "ms", ""
+    yield f"{count:,} slices x {DEVICES_PER_SLICE} devices: longest step", longest * 1e3, "ms", "<= 5"
+    before = time.perf_counter()
+    witness.tally(Ask("gpu"))
+    yield "the first ask of a class that matches all 80,000 devices", (time.perf_counter() - before) * 1e3, "ms", ""
+    claims = [resource_claim("gpu-0", pool=f"pool-{i}", name=f"c{i}", consumers=["p1"]) for i in range(2000)]
+
+    def events() -> None:
+        for claim in claims:
+            witness.apply(Kind.RESOURCE_CLAIMS, claim, NOON)
+        for claim in claims:
+            witness.remove(Kind.RESOURCE_CLAIMS, claim.metadata.namespace, claim.metadata.name, NOON)
+
+    yield "a claim event with 10,000 slices", _best(events) / (2 * len(claims)) * 1e6, "us", "<= 50"
+    changed = _slices(500)
+
+    def slice_events() -> None:
+        for each in changed:
+            witness.apply(Kind.RESOURCE_SLICES, each, NOON)
+
+    yield "a slice event with 10,000 slices", _best(slice_events) / len(changed) * 1e6, "us", ""
+    gc.unfreeze()
+
+
+def _slices(count: int) -> list[object]:
+    """Slices as drivers publish them: every device has a UUID of its own."""
+    return [
+        resource_slice(
+            [
+                device(f"gpu-{j}", memory="80Gi", attributes={"model": "A100", "uuid": f"GPU-{i:08x}-{j}"})
+                for j in range(DEVICES_PER_SLICE)
+            ],
+            pool=f"pool-{i}",
+        )
+        for i in range(count)
+    ]
+
+
+def _world(pools: int, held: int) -> World:
+    """A cluster of node-local pools, `held` devices of each in use, and a status that agrees."""
+    witness = Witness(NOON - 3600)
+    witness.apply(Kind.DEVICE_CLASSES, device_class(declares=GPU), NOON - 600)
+    for each in _slices(pools):
+        witness.apply(Kind.RESOURCE_SLICES, each, NOON - 600)  # type: ignore[arg-type]  # a list of slices
+    witness.apply(Kind.PODS, pod_record(), NOON - 600)
+    for i in range(pools):
+        witness.apply(Kind.NODES, node(f"pool-{i}"), NOON - 600)
+        names = [f"gpu-{j}" for j in range(held)]
+        claim = resource_claim(*names, pool=f"pool-{i}", name=f"c{i}", consumers=["p1"], at=NOON - 600)
+        witness.apply(Kind.RESOURCE_CLAIMS, claim, NOON - 600)
+    for kind in Kind:
+        witness.synced(kind, NOON - 600)
+    counts = [pool_counts(f"pool-{i}", total=DEVICES_PER_SLICE, allocated=held) for i in range(pools)]
+    status = pool_status(*counts, driver=DRIVER, at=NOON - 20)
+    return World(witness, build_snapshot([status], received_at=NOON - 20), Policy(source=Source.AUTO))
+
+
+# --- Starting ---------------------------------------------------------------------------------------------------------
+
+
+def _start() -> Iterator[tuple[str, float, str, str]]:
+    times, memory = zip(*(_started() for _ in range(ROUNDS)), strict=True)
+    yield "start to ready with the example", min(times) * 1e3, "ms", "<= 800"
+    yield "resident memory with the example", min(memory), "MB", "<= 70"
+
+
+def _started() -> tuple[float, float]:
+    """Seconds until `vacancy serve` is ready, and megabytes it then has."""
+    command = [sys.executable, "-m", "app", "serve", "--manifests", "examples/cluster", "--now", "2026-01-01T12:00:00Z"]
+    command += ["--listen", "127.0.0.1:18443", "--web-listen", "127.0.0.1:18080", "--log-level", "error"]
+    began = time.perf_counter()
+    with subprocess.Popen(command, cwd=Path(__file__).parents[1], stdout=subprocess.DEVNULL) as server:
+        try:
+            while not _ready("http://127.0.0.1:18080/readyz"):
+                if server.poll() is not None or time.perf_counter() - began > 30:  # noqa: PLR2004
+                    sys.exit("the server did not get ready")
+                time.sleep(0.005)
+            took = time.perf_counter() - began
+            status = Path(f"/proc/{server.pid}/status").read_text(encoding="ascii")
+        finally:
+            for _ in range(2):
+                server.send_signal(signal.SIGTERM)
+                time.sleep(0.05)
+    resident = re.search(r"VmRSS:\s+(\d+) kB", status)
+    return took, int(resident[1]) / 1000 if resident else 0.0
+
+
+def _ready(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=1) as response:  # noqa: S310 - our own address
+            return bool(response.status == 200)  # noqa: PLR2004
+    except OSError:
+        return False
+
+
+def _best(work: Callable[[], None]) -> float:
+    """Seconds of the fastest of several rounds."""
+    times = []
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def _machine() -> str:
+    model = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+    cpu = model[1] if model else platform.machine()
+    return f"{os.cpu_count()} x {cpu}, Python {platform.python_version()}, {platform.system()} {platform.release()}"
+
+
+if __name__ == "__main__":
+    main()

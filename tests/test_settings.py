@@ -1,0 +1,139 @@
+"""Each setting by default, when good and when bad; by flag and by variable; and several bad ones at once."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from app.settings import SETTINGS, Address, BadSettings, Setting, Settings, read_settings
+
+NOTHING: dict[str, str] = {}
+
+# name: (default, good text, its value, bad text)
+ROWS: dict[str, tuple[object, str, object, str | None]] = {
+    "manifests": (None, "examples/cluster", Path("examples/cluster"), None),
+    "now": (None, "2026-01-01T00:00:00Z", 1767225600.0, "2026-01-01T00:00:00"),
+    "source": ("auto", "both", "both", "neither"),
+    "max-age": (90.0, "61.5", 61.5, "0"),
+    "allow-queue-label": (True, "false", False, "no"),
+    "autoscaled": (frozenset(), "a.example.com, b,", frozenset({"a.example.com", "b"}), None),
+    "dynamic": (frozenset(), "a", frozenset({"a"}), None),
+    "schedulers": (frozenset({"default-scheduler"}), "a,b", frozenset({"a", "b"}), " , "),
+    "options-text": ("", "Ask in #gpu.", "Ask in #gpu.", "two\nlines"),
+    "page-url": ("", "https://gpu.example.com/page", "https://gpu.example.com/page", "ftp://gpu.example.com"),
+    "hide-names": (False, "TRUE", True, "1"),
+    "kubeconfig": (None, "/etc/kubeconfig", Path("/etc/kubeconfig"), None),
+    "context": ("", "admin@prod", "admin@prod", None),
+    "refresh-seconds": (60.0, "30", 30.0, "nan"),
+    "mode": ("enforce", "audit", "audit", "off"),
+    "owner-policy": ({}, "Job.batch=warn,*=off", {"Job.batch": "warn", "*": "off"}, "Job:warn"),
+    "never-fits": ("warn", "refuse", "refuse", "deny"),
+    "quota-words-for": (
+        (
+            "system:serviceaccount:argo:argo",
+            "system:serviceaccount:*:*argo-workflows-workflow-controller",
+            "system:serviceaccount:*:tekton-pipelines-controller",
+        ),
+        "system:serviceaccount:ci:*",
+        ("system:serviceaccount:ci:*",),
+        None,
+    ),
+    "wake": (True, "false", False, ""),
+    "listen": (Address("0.0.0.0", 8443), "[::1]:9443", Address("::1", 9443), "8443"),  # noqa: S104 - everywhere is the default
+    "web-listen": (Address("0.0.0.0", 8080), ":80", Address("0.0.0.0", 80), "localhost:65536"),  # noqa: S104 - everywhere is the default
+    "tls-dir": (None, "/tls", Path("/tls"), None),
+    "log-format": ("json", "text", "text", "xml"),
+    "log-level": ("info", "debug", "debug", "INFO"),
+}
+
+
+def setting(name: str) -> Setting:
+    return next(row for row in SETTINGS if row.name == name)
+
+
+def given(name: str, text: str) -> Settings:
+    # A frozen clock is bad without files; beside that, no setting needs another.
+    files = {"manifests": "examples/cluster"} if name == "now" else {}
+    return read_settings({name: text} | files, NOTHING)
+
+
+def test_the_table_the_fields_and_the_tests_name_the_same_settings() -> None:
+    assert {row.field for row in SETTINGS} == {field.name for field in dataclasses.fields(Settings)}
+    assert [row.name for row in SETTINGS] == list(ROWS)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_setting_that_nobody_gave_has_its_default(name: str) -> None:
+    assert getattr(read_settings(NOTHING, NOTHING), setting(name).field) == ROWS[name][0]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_good_value_is_taken_from_flag_and_variable(name: str) -> None:
+    _, text, value, _ = ROWS[name]
+    assert getattr(given(name, text), setting(name).field) == value
+    files = {"VACANCY_MANIFESTS": "examples/cluster"} if name == "now" else {}
+    by_variable = read_settings(NOTHING, {setting(name).variable: text} | files)
+    assert getattr(by_variable, setting(name).field) == value
+
+
+@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row[3] is not None])
+def test_a_bad_value_is_named_with_what_was_expected(name: str) -> None:
+    text = ROWS[name][3]
+    with pytest.raises(BadSettings) as caught:
+        given(name, text)
+    assert caught.value.problems == (f"--{name}={text!r}: expected {setting(name).form.expects}",)
+
+
+def test_a_flag_wins_over_a_variable() -> None:
+    assert read_settings({"mode": "warn"}, {"VACANCY_MODE": "audit"}).mode == "warn"
+
+
+def test_all_bad_settings_are_told_in_one_message() -> None:
+    with pytest.raises(BadSettings) as caught:
+        read_settings({"max-age": "soon", "listen": "x"}, {"VACANCY_MODE": "strict"})
+    assert str(caught.value).splitlines() == [
+        "3 bad settings:",
+        "  --max-age='soon': expected a number of seconds above 0",
+        "  VACANCY_MODE='strict': expected one of enforce, warn, audit",
+        "  --listen='x': expected HOST:PORT, :PORT or [IPV6]:PORT",
+    ]
+
+
+def test_a_long_bad_value_is_cut() -> None:
+    with pytest.raises(BadSettings) as caught:
+        read_settings({"mode": "x" * 1000}, NOTHING)
+    assert len(str(caught.value)) < 200
+
+
+CONTRADICTIONS = {
+    "a frozen clock without files": (
+        {"now": "2026-01-01T00:00:00Z"},
+        "--now without --manifests: expected both or neither, a live cluster has its own clock",
+    ),
+    "statuses too old before the next one": (
+        {"max-age": "60"},
+        "--max-age=60: expected more than --refresh-seconds=60, else every count is too old before the next one",
+    ),
+    "two listeners on one address": (
+        {"web-listen": "0.0.0.0:8443"},
+        "--listen=0.0.0.0:8443: expected another address than --web-listen=0.0.0.0:8443",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CONTRADICTIONS)
+def test_settings_that_contradict_each_other_are_told_with_both_values(case: str) -> None:
+    flags, problem = CONTRADICTIONS[case]
+    with pytest.raises(BadSettings) as caught:
+        read_settings(flags, NOTHING)
+    assert caught.value.problems == (problem,)
+
+
+def test_variables_that_kubernetes_sets_for_a_service_are_no_settings() -> None:
+    service = {"VACANCY_PORT": "tcp://10.0.0.1:443", "VACANCY_SERVICE_HOST": "10.0.0.1"}
+    assert read_settings(NOTHING, service) == read_settings(NOTHING, NOTHING)
+
+
+def test_an_address_is_written_as_it_is_read() -> None:
+    assert str(Address("::", 80)) == "[::]:80"
+    assert str(Address("localhost", 80)) == "localhost:80"

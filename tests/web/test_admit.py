@@ -1,0 +1,283 @@
+"""The webhook's door: paths and modes, bad requests by exact bytes, and what happens when we break."""
+
+import logging
+from pathlib import Path
+from typing import Any, Never
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app.admission.admit import Mode, Rules
+from app.admission.review import MAX_BODY_BYTES
+from app.dra.demand import ClaimReferences, Lookups
+from app.metrics import DoorCounts
+from app.web.admit import AdmissionDoor
+from app.web.probes import Probes
+from tests.web.reviews import UID, Answered, deployment, pod, post, review
+from tests.web.tiny_cluster import NOW, cluster
+
+REFUSAL = (
+    "[NoGPUCapacity] no free device for example.com/full (1 asked): the only device of class full is taken in 1 pool, "
+    "seen live. Try again later, wait in the queue with label gpu-vacancy.dev/queue=true, or run on CPU."
+)
+
+
+class Door:
+    """A door to the tiny cluster, and what it counts."""
+
+    def __init__(self, folder: Path, rules: Rules | None = None) -> None:
+        self.embedded = cluster(folder)
+        self.counts, self.probes = DoorCounts(), Probes()
+        self.world = self.embedded.latest.get
+        self.app = AdmissionDoor(
+            rules=rules or Rules(),
+            world=lambda: self.world(),  # noqa: PLW0108 - a test may replace it
+            reader=self.embedded,
+            now=lambda: NOW,
+            counts=self.counts,
+            probes=self.probes,
+        )
+
+    def post(self, *arguments: Any, **options: Any) -> Answered:  # noqa: ANN401 - those of `reviews.post`
+        answered = post(self.app, *arguments, **options)
+        assert answered is not None
+        return answered
+
+
+@pytest.fixture
+def door(tmp_path: Path) -> Door:
+    return Door(tmp_path)
+
+
+# --- Verdicts ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_that_gets_no_device_is_refused_with_the_whole_sentence(door: Door) -> None:
+    answered = door.post(review(pod()))
+    assert answered.status == 200
+    assert answered.headers["content-type"] == "application/json"
+    assert answered.response["uid"] == UID
+    assert answered.response["allowed"] is False
+    assert answered.response["status"]["message"] == REFUSAL
+    assert door.counts.decisions == {("deny", "enforce"): 1}
+    assert door.counts.verdicts == {("full", "NoGPUCapacity"): 1}
+
+
+def test_a_pod_that_gets_one_is_admitted(door: Door) -> None:
+    assert door.post(review(pod("example.com/roomy"))).response["allowed"] is True
+    assert door.counts.verdicts == {("room", "HasRoom"): 1}
+
+
+def test_a_pod_without_devices_gets_the_plain_answer_byte_for_byte(door: Door) -> None:
+    answered = door.post(review(pod("cpu")))
+    assert answered.body == (
+        b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"%s","allowed":true}}'
+        % UID.encode()
+    )
+    assert answered.headers["content-length"] == str(len(answered.body))
+
+
+def test_claims_a_pod_names_are_read_in_its_namespace(door: Door) -> None:
+    by_template = pod("cpu", resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one-full"}])
+    assert door.post(review(by_template)).response["allowed"] is False
+    assert door.post(review(by_template, namespace="other")).response["allowed"] is True
+
+
+MODES = {
+    "/validate/enforce": (False, False),
+    "/validate/warn": (True, True),
+    "/validate/audit": (True, False),
+}
+
+
+@pytest.mark.parametrize("path", MODES)
+def test_the_path_says_the_mode(door: Door, path: str) -> None:
+    allowed, warned = MODES[path]
+    response = door.post(review(pod()), path).response
+    assert (response["allowed"], "warnings" in response) == (allowed, warned)
+    assert response["auditAnnotations"]["verdict"] == "full"
+
+
+def test_validate_without_a_mode_follows_the_setting(tmp_path: Path) -> None:
+    assert Door(tmp_path, Rules(mode=Mode.AUDIT)).post(review(pod())).response["allowed"] is True
+
+
+def test_a_workload_is_only_warned_about(door: Door) -> None:
+    body = review(deployment(), kind="Deployment", group="apps", resource="deployments")
+    response = door.post(body, "/validate-workload").response
+    assert response["allowed"] is True
+    assert response["warnings"][0].startswith("[NoGPUCapacity] no free device for example.com/full")
+
+
+def test_a_workload_that_a_controller_made_is_not_warned_about(door: Door) -> None:
+    owner = {"apiVersion": "example.com/v1", "kind": "App", "name": "a", "uid": "u", "controller": True}
+    body = review(deployment(ownerReferences=[owner]), kind="Deployment", group="apps", resource="deployments")
+    assert "warnings" not in door.post(body, "/validate-workload").response
+
+
+def test_a_workload_of_a_shape_we_cannot_read_is_admitted_and_said_so(door: Door) -> None:
+    broken = {"apiVersion": "apps/v1", "spec": {"template": 5}}
+    body = review(broken, kind="Deployment", group="apps", resource="deployments")
+    response = door.post(body, "/validate-workload").response
+    assert response["allowed"] is True
+    assert response["warnings"][0].startswith("GPU capacity not checked: UnknownField")
+
+
+# --- Requests that are no review --------------------------------------------------------------------------------------
+
+BAD = {
+    "another path": (
+        404,
+        {"path": "/validate/"},
+        b"reviews are posted to /validate, /validate/MODE and /validate-workload\n",
+    ),
+    "no path": (404, {"path": "/"}, b"reviews are posted to /validate, /validate/MODE and /validate-workload\n"),
+    "another method": (405, {"method": "GET"}, b"expected POST, found GET\n"),
+    "another content type": (415, {"content_type": "text/plain"}, b"expected content type application/json\n"),
+    "no content type": (415, {"content_type": None}, b"expected content type application/json\n"),
+    "nothing": (400, {"body": b""}, None),
+    "half a review": (400, {"body": review(pod())[:300]}, None),
+    "not JSON": (400, {"body": b"uid: 1"}, None),
+    "a list": (400, {"body": b"[]"}, None),
+    "another kind": (
+        400,
+        {"body": b'{"kind":"Pod","apiVersion":"v1","request":{"uid":"1"}}'},
+        b"expected kind 'AdmissionReview' of 'admission.k8s.io/v1', found kind 'Pod' of 'v1'\n",
+    ),
+    "no uid": (400, {"body": review(pod(), uid="")}, b"the AdmissionReview has no request.uid\n"),
+    "deep nesting": (400, {"body": b'{"kind":' + b"[" * 200_000}, None),
+    "one byte too many": (413, {"body": b" " * (MAX_BODY_BYTES + 1)}, b"expected at most 4194304 bytes\n"),
+    "too many bytes in pieces": (413, {"body": [b" " * 1024 * 1024] * 5}, b"expected at most 4194304 bytes\n"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_request_that_is_no_review_is_answered_in_one_plain_sentence(door: Door, case: str) -> None:
+    status, options, sentence = BAD[case]
+    answered = door.post(**({"body": review(pod())} | options))
+    assert answered.status == status
+    assert answered.headers["content-type"] == "text/plain; charset=utf-8"
+    assert answered.body.count(b"\n") == 1
+    assert sentence is None or answered.body == sentence
+    assert door.counts.bad_requests == {status: 1}
+    assert not door.counts.decisions
+
+
+def test_405_names_the_method_that_works(door: Door) -> None:
+    assert door.post(b"", method="PUT").headers["allow"] == "POST"
+
+
+def test_parameters_of_the_content_type_do_not_matter(door: Door) -> None:
+    assert door.post(review(pod()), content_type="Application/JSON; charset=utf-8").status == 200
+
+
+def test_a_body_of_exactly_the_limit_is_read(door: Door) -> None:
+    assert door.post(review(pod()).ljust(MAX_BODY_BYTES)).status == 200
+
+
+def test_a_body_may_come_in_pieces(door: Door) -> None:
+    body = review(pod())
+    assert door.post([body[:10], b"", body[10:]]).response["allowed"] is False
+
+
+def test_a_client_that_goes_away_is_not_answered(door: Door) -> None:
+    assert post(door.app, [review(pod())[:10], b""], hang_up=True) is None
+    assert not door.counts.bad_requests
+
+
+# --- When something is wrong with the rest, or with us ----------------------------------------------------------------
+
+
+def test_a_review_with_a_uid_that_cannot_be_read_further_is_admitted_and_said_so(
+    door: Door, caplog: pytest.LogCaptureFixture
+) -> None:
+    body = review({"spec": {"containers": 7}})
+    response = door.post(body).response
+    door.post(body)
+    assert (response["uid"], response["allowed"]) == (UID, True)
+    assert response["warnings"][0].startswith("GPU capacity not checked: UnknownField (Expected `array`, got `int`")
+    assert door.counts.verdicts == {("unknown", "UnknownField"): 2}
+    assert len(caplog.records) == 1
+
+
+def test_a_bug_of_ours_admits_counts_and_is_logged_once_without_its_message(
+    door: Door, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken() -> Never:
+        raise KeyError("secret-of-the-pod")
+
+    door.world = broken
+    with caplog.at_level(logging.INFO):
+        response = door.post(review(pod())).response
+        door.post(review(pod()))
+    assert (response["uid"], response["allowed"]) == (UID, True)
+    assert response["warnings"] == ["GPU capacity not checked: InternalError (an error in Vacancy itself)"]
+    assert door.counts.panics == 2
+    assert door.counts.verdicts == {("unknown", "InternalError"): 2}
+    assert [record.facts["problem"].split(",")[0] for record in caplog.records] == ["KeyError in broken"]
+    assert "secret-of-the-pod" not in caplog.text
+
+
+def test_a_read_that_fails_in_an_unforeseen_way_admits_too(door: Door) -> None:
+    async def lookups(namespace: str, references: ClaimReferences) -> Lookups:
+        raise OSError(namespace, references)
+
+    door.embedded.lookups = lookups
+    by_template = pod("cpu", resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one-full"}])
+    assert door.post(review(by_template)).response["allowed"] is True
+
+
+def test_a_refusal_is_logged_by_names_and_reason_only(door: Door, caplog: pytest.LogCaptureFixture) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "u", "controller": True}
+    refused = pod()
+    refused["metadata"]["ownerReferences"] = [owner]
+    with caplog.at_level(logging.INFO):
+        door.post(review(refused))
+    (record,) = caplog.records
+    assert record.getMessage() == "refused"
+    assert record.facts == {"uid": UID, "namespace": "team", "owner": "ReplicaSet/rs", "reason": "NoGPUCapacity"}
+
+
+@pytest.mark.parametrize("body", [review(pod()), b"", review({"spec": {"containers": 7}})])
+def test_while_draining_every_answer_closes_the_connection(door: Door, body: bytes) -> None:
+    assert "connection" not in door.post(body).headers
+    door.probes.draining = True
+    assert door.post(body).headers["connection"] == "close"
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**20), 10**20)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+QUANTITIES = st.sampled_from(["1e30", "-1", "500m", "0", "", "1.5", "0x1", "9" * 400, 1, -3, 2.5, True, None])
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=200)
+@given(
+    obj=JSON
+    | st.fixed_dictionaries({"spec": JSON, "metadata": JSON})
+    | QUANTITIES.map(lambda quantity: pod(count=quantity))
+    | JSON.map(lambda claims: pod(resourceClaims=claims)),
+    path=st.sampled_from(["/validate", "/validate/warn", "/validate/audit", "/validate-workload"]),
+    kind=st.sampled_from(["Pod", "Deployment", "Job"]),
+)
+def test_whatever_object_is_posted_with_a_uid_the_answer_is_200_with_that_uid(
+    door: Door, obj: object, path: str, kind: str
+) -> None:
+    answered = door.post(review(obj, kind=kind), path)
+    assert answered.status == 200
+    assert answered.response["uid"] == UID
+    assert isinstance(answered.response["allowed"], bool)
+    assert door.counts.panics == 0
+
+
+def test_invalid_utf8_behind_the_uid_is_admitted(door: Door) -> None:
+    body = review(pod()).replace(b"alice", b"\xff\xfe")
+    answered = door.post(body)
+    assert (answered.status, answered.response["allowed"]) == (200, True)
