@@ -36,9 +36,12 @@ $(BIN)/python:
 	@touch $@
 
 run: setup ## serve the example cluster over TLS, with its clock frozen, and say what to try
-	@echo "page:   http://127.0.0.1:8080/"
-	@echo "check:  $(BIN)/vacancy check -f examples/pods/full.yaml --manifests $(EXAMPLE) --now $(EXAMPLE_TIME)"
-	@exec $(BIN)/vacancy serve --manifests $(EXAMPLE) --now $(EXAMPLE_TIME)
+	@$(BIN)/python -m certs --dir tls --dns localhost --ip 127.0.0.1 >/dev/null
+	@echo "Serving $(EXAMPLE) as it was at $(EXAMPLE_TIME). Ctrl-C stops it. To try, in another terminal:"
+	@echo "  page     http://localhost:8080/"
+	@echo "  refusal  curl --cacert tls/ca.crt -H 'Content-Type: application/json' -d @examples/reviews/full.json https://localhost:8443/validate"
+	@echo "  command  $(BIN)/vacancy check -f examples/pods/full.yaml --server http://localhost:8080"
+	@exec $(BIN)/vacancy serve --manifests $(EXAMPLE) --now $(EXAMPLE_TIME) --tls-dir tls --log-format text
 
 test: ## all checks and tests; wants root
 	@echo "make test wants root: it may install Debian packages and add network addresses. You are $$(id -un)."
