@@ -1,13 +1,18 @@
 """A folder of manifests in the place of a cluster: read whole, and whole again when a file has changed."""
 
+import json
 import logging
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 from app.cluster.manifests import ManifestError, Manifests, Stamp, feed, lookups, read_manifests, stamp
 from app.dra.capacity import capacity
+from app.dra.classes import IMPLICIT_PREFIX
 from app.dra.demand import ClaimReferences, Lookups
 from app.dra.judgement import Policy, World
+from app.dra.meaning import meaning
+from app.dra.verdict import Outcome
 from app.dra.witness import Witness
 from app.latest_snapshot import LatestSnapshot
 
@@ -66,3 +71,38 @@ class Embedded:
         if self._count_ahead:
             capacity(world, now)
         return manifests, world
+
+
+def refused_name(world: World, now: float) -> str:
+    """A name of which one device is refused now; where there is none, any name."""
+    name = "example.com/gpu"
+    for each in capacity(world, now).classes:
+        name = each.extended_resource_name or IMPLICIT_PREFIX + each.name
+        need = meaning(name, world, now).verdict
+        if need is not None and need.outcome is Outcome.FULL:
+            break
+    return name
+
+
+def what_to_try(name: str, tls_folder: Path, webhook: str, web: str) -> str:
+    """Lines for a person who has just started a server on files: its page, and a review to post."""
+    review = {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "1",
+            "operation": "CREATE",
+            "resource": {"group": "", "version": "v1", "resource": "pods"},
+            "namespace": "default",
+            "object": {"spec": {"containers": [{"name": "c", "resources": {"limits": {name: "1"}}}]}},
+        },
+    }
+    post = ["curl", "--cacert", f"{tls_folder}/ca.crt", "-H", "content-type: application/json"]
+    post += ["-d", json.dumps(review), f"https://{_local(webhook)}/validate"]
+    return f"page:   http://{_local(web)}/\nreview: {shlex.join(post)}\n"
+
+
+def _local(address: str) -> str:
+    """How this machine reaches a listener."""
+    host, _, port = address.rpartition(":")
+    return f"localhost:{port}" if host in {"0.0.0.0", "[::]"} else address  # noqa: S104 - compared, not bound

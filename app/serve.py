@@ -22,7 +22,7 @@ import uvloop
 from app.cluster.manifests import ManifestError
 from app.dra.capacity import capacity
 from app.dra.meaning import meaning
-from app.embedded import Embedded
+from app.embedded import Embedded, refused_name, what_to_try
 from app.listeners import Listener, bound_socket
 from app.logs import configure_logging
 from app.metrics import DoorCounts, Metrics
@@ -64,7 +64,8 @@ class Server:
         problems: list[str] = []
         webhook_socket = _socket(settings, "listen", stack, problems)
         web_socket = _socket(settings, "web-listen", stack, problems)
-        certificate = _certificate(settings, stack, problems)
+        self._trial_folder = _throw_away_pair(settings, stack, problems)
+        certificate = _certificate(settings.tls_dir or self._trial_folder, problems)
         embedded = _embedded(settings, problems)
         if problems or not (webhook_socket and web_socket and certificate and embedded):
             raise BadSettings(tuple(problems))
@@ -96,15 +97,14 @@ class Server:
             "listener": lambda: "" if self.webhook.listening.is_set() else "not listening yet",
         }
         self._certificate, self._embedded, self._drain_seconds = certificate, embedded, drain_seconds
+        self._now = now
         self._told, self._told_again = asyncio.Event(), asyncio.Event()
 
     async def run(self) -> None:
         """Serve until `stop` is called or a signal comes; returns when both listeners are closed."""
         loop = asyncio.get_running_loop()
-        if not isinstance(loop, uvloop.Loop):
-            raise TypeError(
-                f"expected the event loop of uvloop, found {type(loop)}"
-            )  # half the speed without (measured)
+        if not isinstance(loop, uvloop.Loop):  # asyncio's own does half the work per second (measured)
+            raise TypeError(f"expected the event loop of uvloop, found {type(loop)}")
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
         async with asyncio.TaskGroup() as group:
@@ -137,6 +137,9 @@ class Server:
         gc.collect()
         gc.freeze()
         _log.info("ready", extra={"facts": {"webhook": self.webhook.address, "web": self.web.address}})
+        if self._trial_folder is not None:
+            name = refused_name(self._embedded.latest.get(), self._now())
+            sys.stderr.write(what_to_try(name, self._trial_folder, self.webhook.address, self.web.address))
 
     async def _follow_certificate(self) -> None:
         kept = ""
@@ -182,19 +185,31 @@ def _embedded(settings: Settings, problems: list[str]) -> Embedded | None:
     return embedded
 
 
-def _certificate(settings: Settings, stack: contextlib.ExitStack, problems: list[str]) -> ServingCertificate | None:
+def _throw_away_pair(settings: Settings, stack: contextlib.ExitStack, problems: list[str]) -> Path | None:
+    """A folder with a new certificate for this machine, gone when `stack` is closed; None: not wanted, or a problem."""
+    if settings.tls_dir is not None:
+        return None
+    if settings.manifests is None:
+        problems.append("--tls-dir: expected a folder with tls.crt and tls.key")
+        return None
     try:
-        if settings.tls_dir is not None:
-            return ServingCertificate(settings.tls_dir)
-        if settings.manifests is None:
-            problems.append("--tls-dir: expected a folder with tls.crt and tls.key")
-            return None
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="vacancy-")))
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="vacancy-"))
         # In a process of its own: the library that signs would stay in memory (8 MB) for one signature.
         names = ("--dns", "localhost", "--ip", "127.0.0.1", "::1")
-        subprocess.run([sys.executable, "-m", "certs", "--dir", folder, *names], check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - our own words
-        _log.info("made a throw-away certificate", extra={"facts": {"ca": str(folder / "ca.crt")}})
+        command = [sys.executable, "-m", "certs", "--dir", folder, *names]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - our own words
+    except (subprocess.CalledProcessError, OSError) as error:
+        problems.append(f"--tls-dir: left out, and no throw-away certificate could be made: {error}")
+        return None
+    _log.info("made a throw-away certificate", extra={"facts": {"ca": f"{folder}/ca.crt"}})
+    return Path(folder)
+
+
+def _certificate(folder: Path | None, problems: list[str]) -> ServingCertificate | None:
+    if folder is None:
+        return None
+    try:
         return ServingCertificate(folder)
-    except (UnusableCertificate, subprocess.CalledProcessError, OSError) as error:
+    except UnusableCertificate as error:
         problems.append(f"--tls-dir: {error}")
         return None

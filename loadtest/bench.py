@@ -80,7 +80,7 @@ def _per_review(world: World, body: bytes) -> float:
     )
     scope = {"path": "/validate", "method": "POST", "headers": [(b"content-type", b"application/json")]}
 
-    async def receive() -> dict[str, object]:  # noqa: RUF029 - ASGI wants a coroutine
+    async def receive() -> dict[str, object]:
         return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(message: dict[str, object]) -> None:
@@ -97,7 +97,8 @@ def _per_review(world: World, body: bytes) -> float:
 def _review(resources: dict[str, str]) -> bytes:
     """A review of the size real ones have: environment, mounts and managed fields are most of it."""
     manifest = pod_manifest(resources)
-    manifest["metadata"]["managedFields"] = [{"manager": "kubectl", "fieldsV1": {f"f:field-{i}": {} for i in range(80)}}]
+    fields: dict[str, object] = {f"f:field-{i}": {} for i in range(80)}
+    manifest["metadata"]["managedFields"] = [{"manager": "kubectl", "fieldsV1": fields}]
     container = manifest["spec"]["containers"][0]
     container["env"] = [{"name": f"VARIABLE_{i}", "value": "some value of usual length"} for i in range(60)]
     container["volumeMounts"] = [{"name": f"volume-{i}", "mountPath": f"/mnt/{i}"} for i in range(20)]
@@ -190,7 +191,9 @@ def _started() -> tuple[float, float]:
     command = [sys.executable, "-m", "app", "serve", "--manifests", "examples/cluster", "--now", "2026-01-01T12:00:00Z"]
     command += ["--listen", "127.0.0.1:18443", "--web-listen", "127.0.0.1:18080", "--log-level", "error"]
     began = time.perf_counter()
-    with subprocess.Popen(command, cwd=Path(__file__).parents[1], stdout=subprocess.DEVNULL) as server:
+    with subprocess.Popen(  # noqa: S603 - our own command
+        command, cwd=Path(__file__).parents[1], stdout=subprocess.DEVNULL
+    ) as server:
         try:
             while not _ready("http://127.0.0.1:18080/readyz"):
                 if server.poll() is not None or time.perf_counter() - began > 30:  # noqa: PLR2004

@@ -249,7 +249,7 @@ def _unallocated(name: str, namespace: str, catalog: Catalog, lookups: Lookups) 
     if isinstance(claim, Lookup):
         raise _Unjudged(_absence(claim, Reason.ClaimMissing), name)
     if claim.metadata.deletion_timestamp:
-        raise _Unjudged(Reason.ClaimMissing, f"{name} (being deleted)")
+        raise _Unjudged(Reason.ClaimMissing, f"{name}, being deleted")
     # The read may be older than the live view: another pod of the same Job can have been faster.
     if (claim.status and claim.status.allocation) or catalog.claim_allocated(namespace, name):
         raise _Unjudged(Reason.ClaimAllocated, name)

@@ -132,7 +132,7 @@ def warnings(verdict: Verdict, audience: Audience, now: float) -> tuple[str, ...
 
 def not_checked(reason: Reason, detail: str = "") -> str:
     """The warning of a request that could not be judged; `detail` says what was found, else the reason's words do."""
-    return cut(f"GPU capacity not checked: {reason} ({printable(detail) or PHRASES[reason]})", WARNING_LIMIT)
+    return cut(f"GPU capacity not checked: {reason}, {printable(detail) or PHRASES[reason]}", WARNING_LIMIT)
 
 
 def _warning_of(need: NeedVerdict, audience: Audience) -> str:

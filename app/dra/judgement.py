@@ -169,10 +169,11 @@ def _by_pool_status(tally: Tally, standing: Standing, world: World, now: float) 
     doubt = tally.blocked() or (Reason.Shareable if tally.shareable else None)
     if vacancy in (Vacancy.FULL, Vacancy.EMPTY) and doubt:
         vacancy, reason = Vacancy.UNKNOWN, doubt
-    elif vacancy is Vacancy.FULL and not tally.total:
+    elif vacancy in (Vacancy.FULL, Vacancy.FREE) and not tally.total:
         vacancy, reason = Vacancy.UNKNOWN, Reason.SelectorUnknown
     free = 0 if vacancy is Vacancy.FULL else None
-    if vacancy is Vacancy.FREE and all(pool.plain and count == pool.size for pool, count in tally.pools.items()):
+    known = not tally.ask.tolerations and all(said is not Vacancy.UNKNOWN for said, _ in parts)
+    if vacancy is Vacancy.FREE and known and all(p.plain and count == p.size for p, count in tally.pools.items()):
         free = listed
     return Finding(
         tally=tally,
@@ -213,7 +214,11 @@ def _judged(need: Need, demand: PodDemand, world: World, now: float) -> tuple[Ne
     elif outcome is Outcome.ROOM and comparable and _fewer(need, findings):
         reason = Reason.FewerThanAsked
     tally, standing, known = shown.tally, shown.standing, shown.source != ""
-    others = "" if need.claimed_name else ", ".join(f.tally.ask.class_name for f in findings if f is not shown)
+    detail = ""
+    if outcome is Outcome.FULL and not need.claimed_name:
+        detail = ", ".join(finding.tally.ask.class_name for finding in findings if finding is not shown)
+    elif reason in (Reason.PoolIncomplete, Reason.PoolInvalid):
+        detail = next((pool.name for pool, why in tally.blocking.items() if why is reason), "")
     verdict = NeedVerdict(
         name=need.name,
         field=need.field,
@@ -221,7 +226,7 @@ def _judged(need: Need, demand: PodDemand, world: World, now: float) -> tuple[Ne
         outcome=outcome,
         reason=reason,
         class_name=tally.ask.class_name,
-        detail=others,
+        detail=detail,
         total=tally.total if known and tally.certain() else None,
         free=shown.free,
         pools=len(tally.pools) if known else None,
@@ -260,9 +265,14 @@ def _deciding(findings: list[Finding], order: tuple[Vacancy, ...]) -> Finding:
 
 def _touches(names: frozenset[str], findings: list[Finding]) -> bool:
     """Whether a list of drivers and classes names one this need may be served by."""
-    return bool(names) and any(
-        finding.tally.ask.class_name in names or not names.isdisjoint(finding.tally.drivers()) for finding in findings
-    )
+    return bool(names) and any(_serves(finding.tally, names) for finding in findings)
+
+
+def _serves(tally: Tally, names: frozenset[str]) -> bool:
+    if tally.ask.class_name in names or not names.isdisjoint(tally.drivers()):
+        return True
+    # A driver that has yet to make its first device matches by name alone.
+    return not tally.total and not all(tally.excludes(name) for name in names)
 
 
 def _comparable(findings: list[Finding]) -> bool:

@@ -172,7 +172,7 @@ class _Check:
             return self._comprehension(node, scope)
         if node.text == "size":
             return self._size(target, scope)
-        # cel-go panics, and no `|| true` absorbs that: distinct() of what is no list, flatten() to a depth that is no int.
+        # At distinct() of no list and flatten() to a depth that is no int cel-go panics, which nothing absorbs.
         panicking = {"distinct": target.form is not Form.COLLECTION, "flatten": bool(arguments)}
         if panicking.get(node.text, False):
             raise Untrusted("a list that may be none")

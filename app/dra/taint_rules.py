@@ -26,7 +26,7 @@ class Rule:
 
 
 def _rule(obj: DeviceTaintRule) -> Rule | None:
-    """The rule; None when it taints nothing: no selector, one we cannot read whole, or an effect that keeps nobody off."""
+    """The rule; None when it taints nothing: no selector, one we cannot read whole, or an effect that is none."""
     selector = obj.spec.device_selector
     if isinstance(selector, UnsetType) or bytes(selector) == b"null" or obj.spec.taint.effect not in BLOCKING_EFFECTS:
         return None

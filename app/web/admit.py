@@ -72,7 +72,9 @@ class AdmissionDoor:
         self._answers: dict[str, Callable[[bytes], Awaitable[bytes]]] = {
             path: self._answer_of(decode_review, self._decide_pod, of_path) for path, of_path in of_pods.items()
         }
-        self._answers["/validate-workload"] = self._answer_of(decode_workload_review, self._decide_workload, rules)
+        # Which namespaces hear of their workloads is the webhook configuration's choice, not the default mode's.
+        aloud = replace(rules, mode=Mode.WARN)
+        self._answers["/validate-workload"] = self._answer_of(decode_workload_review, self._decide_workload, aloud)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
@@ -106,7 +108,13 @@ class AdmissionDoor:
         """How the bodies posted to one path are answered."""
 
         async def answer(body: bytes) -> bytes:
-            request = decode(body)
+            try:
+                request = decode(body)
+            except BadReview:
+                raise
+            except Exception as error:
+                self._panic(error, rules.mode)
+                raise BadReview(400, "the review cannot be read, by a mistake of ours") from error
             try:
                 decision = await decide(request, rules)
                 content = _encoded(request.uid, decision)
@@ -158,7 +166,8 @@ class AdmissionDoor:
         """Admit, count, and log type and place: the message of an exception may quote the pod."""
         self._counts.panics += 1
         place = traceback.extract_tb(error.__traceback__)[-1]
-        self._log_once(logging.ERROR, "exception while judging", f"{type(error).__name__} in {place.name}, line {place.lineno}")
+        problem = f"{type(error).__name__} in {place.name}, line {place.lineno}"
+        self._log_once(logging.ERROR, "exception while judging", problem)
         return self._counted(not_checked(Reason.InternalError, mode=mode))
 
     def _log_once(self, level: int, event: str, problem: str) -> None:

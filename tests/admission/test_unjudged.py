@@ -14,7 +14,7 @@ PLAIN = b'{"uid":"0d1d","allowed":true}}'
 
 def unchecked(reason: str, words: str) -> bytes:
     return (
-        f'{{"uid":"0d1d","allowed":true,"warnings":["GPU capacity not checked: {reason} ({words})"],'
+        f'{{"uid":"0d1d","allowed":true,"warnings":["GPU capacity not checked: {reason}, {words}"],'
         f'"auditAnnotations":{{"verdict":"unknown","reason":"{reason}"}}}}}}'
     ).encode()
 
@@ -87,7 +87,7 @@ def test_a_workload_is_looked_at_when_it_is_written(operation: tuple[str, str]) 
 def test_an_unreadable_workload_is_admitted_and_said_so() -> None:
     decision = unjudged_workload(AdmissionRequest(uid="0d1d", problem="no template"), Rules())
     assert decision is not None
-    assert decision.warnings == ("GPU capacity not checked: UnknownField (no template)",)
+    assert decision.warnings == ("GPU capacity not checked: UnknownField, no template",)
 
 
 def sent(decision: Decision) -> bytes:

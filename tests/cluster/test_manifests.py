@@ -78,7 +78,7 @@ def witness_of(path: Path, witness: Witness | None = None) -> Witness:
 
 
 def free(witness: Witness, now: float = NOW) -> int:
-    return witness.standing(Ask("gpu"), (), (), now).free
+    return witness.standing(witness.tally(Ask("gpu")), (), (), now).free
 
 
 # --- Reading ----------------------------------------------------------------------------------------------------------
@@ -245,7 +245,8 @@ HOLDERS = {
 def test_what_the_dump_says_of_holders(pods: str, count: int, tmp_path: Path) -> None:
     texts = (CLASS, COMPLETE, CLAIM, pods) if pods else (CLASS, COMPLETE, CLAIM)
     witness = witness_of(dump(tmp_path / "d.yaml", *texts))
-    assert witness.unknown(Kind) is None
+    assert (witness.devices_unknown, witness.holds_unknown) == (None, None)
+    assert witness.judges_extended_resources()
     assert free(witness) == count
 
 
@@ -325,7 +326,7 @@ def test_the_example_holds_what_its_comments_say() -> None:
     witness = Witness(NOW)
     snapshot = feed(manifests, witness, NOW)
     assert manifests.skipped == {}
-    assert {name: witness.standing(Ask(name), (), (), NOW).free for name in EXAMPLE_FREE} == EXAMPLE_FREE
+    assert {name: witness.standing(witness.tally(Ask(name)), (), (), NOW).free for name in EXAMPLE_FREE} == EXAMPLE_FREE
     assert witness.claimants("example.com/gpu") == ("gpu.example.com", "gpu-legacy")
     assert witness.plugin_node("example.com/fpga", NOW) == "fpga-node-1"
     ages = [NOW - s.taken_at for s in snapshot.statuses.values() if s.taken_at is not None]

@@ -348,7 +348,7 @@ CLAIMS: dict[str, tuple[Pod, Lookups, KnownCluster, Need]] = {
         BY_NAME,
         Lookups({"c1": claim(ASKS_ONE, deletionTimestamp="2026-11-29T21:56:55Z")}, {}),
         CLUSTER,
-        unjudged(Reason.ClaimMissing, "c1 (being deleted)", "g"),
+        unjudged(Reason.ClaimMissing, "c1, being deleted", "g"),
     ),
     "claim missing": (
         BY_NAME,

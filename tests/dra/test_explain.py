@@ -308,12 +308,12 @@ WARNINGS = {
     "unknown": (
         verdict(UNKNOWN_NEED),
         ANYONE,
-        ("GPU capacity not checked: PoolIncomplete (a pool is not completely published (gpu.example.com/n5))",),
+        ("GPU capacity not checked: PoolIncomplete, a pool is not completely published (gpu.example.com/n5)",),
     ),
     "nobody is told the same twice": (
         verdict(UNKNOWN_NEED, replace(UNKNOWN_NEED, name="other")),
         ANYONE,
-        ("GPU capacity not checked: PoolIncomplete (a pool is not completely published (gpu.example.com/n5))",),
+        ("GPU capacity not checked: PoolIncomplete, a pool is not completely published (gpu.example.com/n5)",),
     ),
     "three are enough": (
         verdict(*(replace(FEWER_NEED, name=f"a/{i}", free=1, largest_free_block=1) for i in range(5))),
@@ -323,7 +323,7 @@ WARNINGS = {
     "a fault": (
         Verdict(Outcome.UNKNOWN, Reason.InternalError),
         ANYONE,
-        ("GPU capacity not checked: InternalError (an error in Vacancy itself)",),
+        ("GPU capacity not checked: InternalError, an error in Vacancy itself",),
     ),
     "room": (verdict(ROOM_NEED), ANYONE, ()),
     "nothing asked": (Verdict(Outcome.ROOM, Reason.NoDeviceRequested), ANYONE, ()),

@@ -107,7 +107,7 @@ def test_a_fault_fits_into_a_warning(reason: Reason, detail: str) -> None:
     line = not_checked(reason, detail)
     assert len(line) <= WARNING_LIMIT
     assert ONE_LINE_OF_ASCII.fullmatch(line)
-    assert line.startswith(f"GPU capacity not checked: {reason} (")
+    assert line.startswith(f"GPU capacity not checked: {reason}, ")
 
 
 @given(verdicts(), audiences)

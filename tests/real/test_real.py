@@ -110,7 +110,7 @@ def test_a_real_review_is_answered(file: str, tmp_path: Path) -> None:
     before = answered(file, read_manifests(HERE / "cluster.yaml"))
     after = answered(file, with_n5_complete(tmp_path))
     assert (before["allowed"], after["allowed"]) == (True, True)
-    assert before["warnings"] == ["GPU capacity not checked: PoolIncomplete (a pool is not completely published)"]
+    assert before["warnings"] == ["GPU capacity not checked: PoolIncomplete, a pool is not completely published (n5)"]
     assert "warnings" not in after
     assert told(before) == (verdict, reason)
     assert told(after) == (verdict_then, reason_then)

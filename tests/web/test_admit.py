@@ -196,7 +196,7 @@ def test_a_review_with_a_uid_that_cannot_be_read_further_is_admitted_and_said_so
     response = door.post(body).response
     door.post(body)
     assert (response["uid"], response["allowed"]) == (UID, True)
-    assert response["warnings"][0].startswith("GPU capacity not checked: UnknownField (Expected `array`, got `int`")
+    assert response["warnings"][0].startswith("GPU capacity not checked: UnknownField, Expected `array`, got `int`")
     assert door.counts.verdicts == {("unknown", "UnknownField"): 2}
     assert len(caplog.records) == 1
 
@@ -212,11 +212,21 @@ def test_a_bug_of_ours_admits_counts_and_is_logged_once_without_its_message(
         response = door.post(review(pod())).response
         door.post(review(pod()))
     assert (response["uid"], response["allowed"]) == (UID, True)
-    assert response["warnings"] == ["GPU capacity not checked: InternalError (an error in Vacancy itself)"]
+    assert response["warnings"] == ["GPU capacity not checked: InternalError, an error in Vacancy itself"]
     assert door.counts.panics == 2
     assert door.counts.verdicts == {("unknown", "InternalError"): 2}
     assert [record.facts["problem"].split(",")[0] for record in caplog.records] == ["KeyError in broken"]
     assert "secret-of-the-pod" not in caplog.text
+
+
+def test_a_bug_of_ours_before_the_uid_is_known_is_400(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: bytes) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("app.web.admit.decode_review", broken)
+    door = Door(tmp_path)
+    assert door.post(review(pod())).status == 400
+    assert (door.counts.panics, door.counts.bad_requests) == (1, {400: 1})
 
 
 def test_a_read_that_fails_in_an_unforeseen_way_admits_too(door: Door) -> None:
