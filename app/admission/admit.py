@@ -8,6 +8,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
@@ -16,7 +17,7 @@ import msgspec
 from app.admission.review import AdmissionRequest, Status, StatusCause, StatusDetails
 from app.dra import explain
 from app.dra.explain import Audience
-from app.dra.objects import OwnerReference, Pod
+from app.dra.objects import OwnerReference, Pod, Value
 from app.dra.reasons import Reason
 from app.dra.verdict import NeedVerdict, Outcome, Verdict
 
@@ -82,8 +83,7 @@ class Rules:
     """What sentences say to everybody; who is asking is filled in for each request."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Value, frozen=True):
     """The answer, before it is bytes."""
 
     allowed: bool
@@ -93,7 +93,7 @@ class Decision:
     """None when there was nothing to judge: not a creation, or switched off."""
     status: Status | None = None
     warnings: tuple[str, ...] = ()
-    audit_annotations: dict[str, str] = field(default_factory=dict)
+    audit_annotations: dict[str, str] = {}  # noqa: RUF012 - msgspec copies an empty default
 
 
 def unjudged(request: AdmissionRequest, rules: Rules) -> Decision | None:
@@ -186,8 +186,9 @@ def _audience(pod: Pod | None, rules: Rules) -> Audience:
 
 def _refusal(request: AdmissionRequest, verdict: Verdict, rules: Rules, now: float) -> Status:
     """403 Forbidden, nothing else: kubectl rewords 422, clients stall on 429, controllers take 409 for a name clash."""
-    quota_words = any(fnmatchcase(request.username, pattern) for pattern in rules.quota_words_for)
-    audience = replace(_audience(request.pod, rules), quota_words=quota_words)
+    audience = _audience(request.pod, rules)
+    if _wants_quota_words(request.username, rules.quota_words_for):
+        audience = replace(audience, quota_words=True)
     needs = (need for need in verdict.needs if need.outcome is verdict.outcome)
     causes = tuple(StatusCause(need.reason.value, explain.evidence(need, audience), need.field) for need in needs)
     return Status(
@@ -197,6 +198,11 @@ def _refusal(request: AdmissionRequest, verdict: Verdict, rules: Rules, now: flo
         details=StatusDetails(request.name, "pods", causes),
         code=403,
     )
+
+
+@lru_cache(maxsize=1024)
+def _wants_quota_words(username: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(username, pattern) for pattern in patterns)
 
 
 class _Resolved(msgspec.Struct, frozen=True, omit_defaults=True, rename={"class_name": "class"}):

@@ -4,13 +4,12 @@ Two rules hold whatever is posted. Without a uid nothing can be answered, so the
 always an answer that carries it: a request that cannot be read further is one with a `problem`, and is admitted.
 """
 
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
 
-from app.dra.objects import Pod, View
+from app.dra.objects import Pod, Value, View
 
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024
 """The API server reads requests of up to 3 MiB, and the review of a CREATE holds one object. That of an UPDATE holds
@@ -96,8 +95,7 @@ _pod_review = msgspec.json.Decoder(_PodReview)
 _workload_review = msgspec.json.Decoder(_WorkloadReview)
 
 
-@dataclass(frozen=True, slots=True)
-class AdmissionRequest:
+class AdmissionRequest(Value, frozen=True):
     """What the API server asks about. Only `uid` is certain; with a `problem` nothing else is."""
 
     uid: str

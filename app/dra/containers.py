@@ -4,13 +4,12 @@ Only arithmetic: whether a name stands for a DRA device is decided by those who 
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 from app.dra.classes import IMPLICIT_PREFIX
-from app.dra.objects import Amount, Container, PodSpec
-from app.dra.quantity import parse_quantity
+from app.dra.objects import Amount, Container, PodSpec, Value
+from app.dra.quantity import whole_devices
 from app.dra.reasons import Reason
 
 _NANO = 10**9
@@ -24,8 +23,7 @@ _LONGEST_NAME = len(IMPLICIT_PREFIX) + 253
 """An implicit name of the longest class name, which is longer than any explicit name may be."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceTotal:
+class ResourceTotal(Value, frozen=True):
     """What a pod asks for under one name."""
 
     name: str
@@ -101,8 +99,9 @@ def resource_totals(spec: PodSpec) -> tuple[ResourceTotal, ...]:
     return tuple(found.total(name) for name, found in sums.items())
 
 
-def _asked(container: Container, group: str, index: int, sums: dict[str, _Sum]) -> Iterator[tuple[_Sum, int]]:
+def _asked(container: Container, group: str, index: int, sums: dict[str, _Sum]) -> list[tuple[_Sum, int]]:
     """Each name one container asks for, with its devices."""
+    asked = []
     for name, source, amount in _amounts(container):
         devices = _devices(amount)
         if devices == 0:
@@ -110,32 +109,26 @@ def _asked(container: Container, group: str, index: int, sums: dict[str, _Sum]) 
         field = f"spec.{group}[{index}].resources.{source}[{name}]"
         found = sums.setdefault(name, _Sum(field))
         if not isinstance(devices, Reason):
-            yield found, devices
+            asked.append((found, devices))
         elif not found.unjudged:
             found.field, found.unjudged = field, devices
+    return asked
 
 
-def _amounts(container: Container) -> Iterator[tuple[str, str, Amount]]:
+def _amounts(container: Container) -> list[tuple[str, str, Amount]]:
     """The scheduler reads `requests`; the API server has copied there what stands in `limits` alone, a file may not."""
-    resources = container.resources
-    if resources is None:
-        return
-    requests = resources.requests or {}
-    for name, amount in requests.items():
-        if is_extended_resource(name):
-            yield name, "requests", amount
-    for name, amount in (resources.limits or {}).items():
-        if name not in requests and is_extended_resource(name):
-            yield name, "limits", amount
+    if container.resources is None:
+        return []
+    requests, limits = container.resources.requests or {}, container.resources.limits or {}
+    written = [("requests", name, amount) for name, amount in requests.items()]
+    written += [("limits", name, amount) for name, amount in limits.items() if name not in requests]
+    return [(name, source, amount) for source, name, amount in written if is_extended_resource(name)]
 
 
 def _devices(amount: Amount) -> int | Reason:
     """Whole devices, or why they cannot be counted. The scheduler makes no request of a fraction (seen on 1.37.2)."""
     try:
-        nano = parse_quantity(amount).nano
+        devices = whole_devices(amount)
     except ValueError:
         return Reason.UnknownField
-    if nano < 0:
-        return Reason.UnknownField
-    devices, fraction = divmod(nano, _NANO)
-    return Reason.FractionalQuantity if fraction else devices
+    return Reason.FractionalQuantity if devices is None else devices

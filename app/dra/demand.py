@@ -26,13 +26,13 @@ from app.dra.objects import (
     ResourceClaimTemplate,
     Strict,
     Toleration,
+    Value,
     View,
 )
 from app.dra.reasons import Reason
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Value, frozen=True):
     """Devices of one class, narrowed by the request's own selectors. Equal asks share one live count."""
 
     class_name: str
@@ -40,8 +40,7 @@ class Ask:
     tolerations: tuple[Toleration, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Value, frozen=True):
     """One thing the pod must get: an extended resource (summed over its containers) or a device request of a claim."""
 
     name: str
@@ -60,8 +59,7 @@ class Need:
     """What the reason is about: the node with the device plugin, the missing class, claim or template."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodDemand:
+class PodDemand(Value, frozen=True):
     """All needs of one pod, and what of the pod decides which nodes it can reach."""
 
     needs: tuple[Need, ...] = ()

@@ -5,12 +5,14 @@ room decides whom to believe (the source) and how the parts of a pod's demand go
 """
 
 import enum
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from app.dra.agreement import agreement
 from app.dra.containers import resource_totals
 from app.dra.demand import Ask, Lookups, Need, PodDemand, pod_demand
-from app.dra.objects import Pod
+from app.dra.objects import Pod, Value
 from app.dra.reasons import Reason
 from app.dra.scope import Scope, out_of_scope
 from app.dra.snapshot import DriverStatus, Snapshot, fresh
@@ -52,8 +54,7 @@ class World:
     policy: Policy
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Value, frozen=True):
     """One ask, judged by one source."""
 
     tally: Tally
@@ -89,17 +90,20 @@ NOTHING_ASKED = Verdict(Outcome.ROOM, Reason.NoDeviceRequested)
 def decide(demand: PodDemand, world: World, now: float) -> Verdict:
     """The verdict for a demand: one certain "full" refuses, whatever else is unknown."""
     world.witness.advance(now)
-    judged = [_judged(need, demand, world, now) for need in demand.needs]
-    needs = tuple(need for need, _ in judged)
-    findings = [finding for _, found in judged for finding in found]
+    needs: list[NeedVerdict] = []
+    findings: list[Finding] = []
+    for need in demand.needs:
+        verdict, found = _judged(need, demand, world, now)
+        needs.append(verdict)
+        findings += found
     outcome = min((need.outcome for need in needs), key=_DECIDES.index)
     deciding = [need.reason for need in needs if need.outcome is outcome]
     return Verdict(
         outcome=outcome,
         reason=Reason.FewerThanAsked if Reason.FewerThanAsked in deciding else deciding[0],
-        needs=needs,
+        needs=tuple(needs),
         source=_source({finding.source for finding in findings if finding.source}),
-        snapshot_time=min((f.counted_at for f in findings if f.counted_at is not None), default=None),
+        snapshot_time=min([f.counted_at for f in findings if f.counted_at is not None], default=None),
     )
 
 
@@ -203,15 +207,14 @@ def _judged(need: Need, demand: PodDemand, world: World, now: float) -> tuple[Ne
     findings = [find(ask, demand, world, now) for ask in need.asks]
     shown = _deciding(findings, _OF_A_NAME if need.claimed_name else _OF_ALTERNATIVES)
     outcome, reason = _OUTCOMES[shown.vacancy], shown.reason
-    comparable = _comparable(findings)
-    never = comparable and all(need.count > finding.standing.largest_block for finding in findings)
+    never = need.count > shown.standing.largest_block and _never_fits(need, findings)
     if _touches(world.policy.dynamic, findings):
         outcome, reason = Outcome.UNKNOWN, Reason.Dynamic
     elif (never or outcome is Outcome.FULL) and _touches(world.policy.autoscaled, findings):
         outcome, reason = Outcome.UNKNOWN, Reason.Autoscaled
     elif outcome is not Outcome.FULL and never:
         outcome, reason = Outcome.NEVER, Reason.NeverFits
-    elif outcome is Outcome.ROOM and comparable and _fewer(need, findings):
+    elif outcome is Outcome.ROOM and need.count > shown.standing.largest_free_block and _fewer(need, findings):
         reason = Reason.FewerThanAsked
     tally, standing, known = shown.tally, shown.standing, shown.source != ""
     detail = ""
@@ -281,10 +284,16 @@ def _comparable(findings: list[Finding]) -> bool:
     return all(tally.certain() and not tally.shareable for tally in tallies) and any(tally.total for tally in tallies)
 
 
+def _never_fits(need: Need, findings: list[Finding]) -> bool:
+    """More is asked for than any node has in total."""
+    return _comparable(findings) and all(need.count > finding.standing.largest_block for finding in findings)
+
+
 def _fewer(need: Need, findings: list[Finding]) -> bool:
     """Something is free, but on no node as much as is asked for."""
     free = [finding for finding in findings if finding.vacancy is Vacancy.FREE]
-    return all(f.free is not None and need.count > f.standing.largest_free_block for f in free)
+    enough = any(f.free is None or need.count <= f.standing.largest_free_block for f in free)
+    return not enough and _comparable(findings)
 
 
 def _source(sources: set[str]) -> str:

@@ -7,7 +7,7 @@ has already counted for it. In doubt a pod is out of scope. Webhook and pre-subm
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET
 
 from app.dra.objects import ObjectMeta, Pod, PodSpec
 from app.dra.reasons import Reason
@@ -47,23 +47,22 @@ class Scope:
 def out_of_scope(pod: Pod, scope: Scope, server_minor: int) -> Reason | None:
     """Why this pod is not judged; None: it is. The first reason that holds. `server_minor`: 37 for Kubernetes 1.37."""
     spec, metadata = pod.spec, pod.metadata
-    labels, annotations = metadata.labels or {}, metadata.annotations or {}
-    exits = (
-        (MIRROR_ANNOTATION in annotations, Reason.MirrorPod),
-        (bool(spec.node_name), Reason.NodeNameSet),
-        (bool(spec.scheduling_gates), Reason.SchedulingGated),
-        (_is_given(spec.scheduling_group), Reason.SchedulingGroup),
+    labels, annotations = metadata.labels, metadata.annotations
+    exits: tuple[tuple[object, Reason], ...] = (
+        (annotations and MIRROR_ANNOTATION in annotations, Reason.MirrorPod),
+        (spec.node_name, Reason.NodeNameSet),
+        (spec.scheduling_gates, Reason.SchedulingGated),
+        (spec.scheduling_group is not UNSET and bytes(spec.scheduling_group) != b"null", Reason.SchedulingGroup),
         ((spec.scheduler_name or DEFAULT_SCHEDULER) not in scope.schedulers, Reason.OtherScheduler),
-        (_belongs_to_daemon_set(metadata), Reason.DaemonSetPod),
-        (_is_queue_managed(labels, annotations), Reason.QueueManaged),
-        (scope.allow_queue_label and labels.get(QUEUE_LABEL) == "true", Reason.OptedOut),
+        (metadata.owner_references and _belongs_to_daemon_set(metadata), Reason.DaemonSetPod),
+        ((labels or annotations) and _is_queue_managed(labels or {}, annotations or {}), Reason.QueueManaged),
+        (labels and scope.allow_queue_label and labels.get(QUEUE_LABEL) == "true", Reason.OptedOut),
         (server_minor >= PREEMPTING_MINOR and _may_preempt(spec), Reason.MayPreempt),
     )
-    return next((reason for leaves, reason in exits if leaves), None)
-
-
-def _is_given(field: Raw | UnsetType) -> bool:
-    return field is not UNSET and bytes(field) != b"null"
+    for leaves, reason in exits:
+        if leaves:
+            return reason
+    return None
 
 
 def _belongs_to_daemon_set(metadata: ObjectMeta) -> bool:

@@ -5,11 +5,11 @@ request reads numbers that are ready.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from app.dra.demand import Ask
 from app.dra.nodes import tolerates
+from app.dra.objects import Value
 from app.dra.pools import Condition, DeviceState, PoolState
 from app.dra.quantity import parse_quantity
 from app.dra.reasons import Reason
@@ -23,8 +23,7 @@ REACH_AT_MOST = 64
 """Reach is looked at only while this many matching devices are free or fewer: a bound on the work of a review."""
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Value, frozen=True):
     """What the live view says of one ask at one moment."""
 
     vacancy: Vacancy

@@ -4,8 +4,8 @@ Values only. `judgement.decide` makes them, `explain` puts them into sentences.
 """
 
 import enum
-from dataclasses import dataclass
 
+from app.dra.objects import Value
 from app.dra.reasons import Reason
 
 
@@ -23,8 +23,7 @@ class Outcome(enum.Enum):
         raise TypeError(message)
 
 
-@dataclass(frozen=True, slots=True)
-class Unreachable:
+class Unreachable(Value, frozen=True):
     """Free devices that do not count, because the pod cannot get to their node."""
 
     node: str
@@ -33,8 +32,7 @@ class Unreachable:
     devices: int
 
 
-@dataclass(frozen=True, slots=True)
-class NeedVerdict:
+class NeedVerdict(Value, frozen=True):
     """One need, judged. Counts are None where they are not known."""
 
     name: str
@@ -63,8 +61,7 @@ class NeedVerdict:
     """More devices asked for than any node has in total (also set when `full` wins)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Value, frozen=True):
     """The answer for one pod."""
 
     outcome: Outcome

@@ -3,9 +3,9 @@
 import itertools
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from app.admission.admit import (
     QUOTA_WORDS_FOR,

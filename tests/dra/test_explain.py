@@ -1,8 +1,7 @@
 """Sentences: whole ones by example, their length and alphabet as laws."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from app.dra.explain import (
     Audience,

@@ -1,0 +1,193 @@
+"""What `1` of a name means."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from app.dra.judgement import Policy, Source, World
+from app.dra.meaning import VALUES_AT_MOST, Meaning, Spread, meaning
+from app.dra.objects import ResourceSlice
+from app.dra.reasons import Reason
+from app.dra.snapshot import Snapshot
+from app.dra.vacancy import Vacancy
+from app.dra.verdict import Outcome
+from app.dra.witness import Heard, Kind
+from tests.builders import (
+    GPU,
+    IMPLICIT_GPU,
+    NOON,
+    decoded,
+    device,
+    device_class,
+    node,
+    pod_record,
+    resource_claim,
+    resource_slice,
+)
+from tests.dra.watched import Watched
+
+GPU_CLASS = device_class("gpu", declares=GPU, created=NOON - 3_600)
+OLD = device_class("old", driver="old.example.com", created=50.0, generation=3)
+TAKEN = (resource_claim("gpu-0", consumers=["p1"]), pod_record("p1"))
+
+
+def world(*objects: Heard, lost: Iterable[Kind] = ()) -> World:
+    cluster = Watched(*objects)
+    for kind in lost:
+        cluster.witness.lost(kind)
+    return World(cluster.witness, Snapshot({}), Policy(source=Source.WITNESS))
+
+
+def said(name: str, *objects: Heard, **rest: Any) -> Meaning:  # noqa: ANN401
+    return meaning(name, world(*objects, **rest), NOON)
+
+
+@pytest.mark.parametrize("name", ["example.com/nosuch", "nosuch", "deviceclass.resource.kubernetes.io/nosuch", "", "/"])
+def test_a_name_that_means_nothing(name: str) -> None:
+    nothing = said(name, GPU_CLASS, resource_slice(1))
+    assert nothing == Meaning(name)
+    assert (nothing.winner, nothing.unequal, nothing.verdict) == ("", False, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "declares", "why"),
+    [
+        pytest.param(GPU, True, "declares the name and is the newest", id="the name it declares"),
+        pytest.param(IMPLICIT_GPU, False, "named directly", id="its implicit name"),
+        pytest.param("gpu", False, "named directly", id="the class itself"),
+    ],
+)
+def test_a_class_behind_a_name(name: str, declares: bool, why: str) -> None:  # noqa: FBT001
+    found = said(name, GPU_CLASS, resource_slice(1), *TAKEN)
+    assert (found.winner, found.drivers, found.pools, found.devices) == ("gpu", ("gpu.example.com",), 1, 1)
+    (claimant,) = found.claimants
+    assert (claimant.declares, claimant.why, claimant.vacancy, claimant.total, claimant.free) == (
+        declares,
+        why,
+        Vacancy.FULL,
+        1,
+        0,
+    )
+    assert found.verdict is not None
+    assert (found.verdict.outcome, found.verdict.count, found.verdict.name) == (Outcome.FULL, 1, name)
+    assert found.held_back_by == ""
+
+
+@pytest.mark.parametrize(
+    ("others", "held_back_by"),
+    [
+        pytest.param(
+            [OLD, resource_slice(1, driver="old.example.com")], "old", id="a forgotten alias has a free device"
+        ),
+        pytest.param([OLD], "", id="one without devices is neutral"),
+        pytest.param([OLD, resource_slice(1, driver="old.example.com", slices=2)], "old", id="one that rolls out"),
+    ],
+)
+def test_a_claimant_holds_refusals_back(others: list[Heard], held_back_by: str) -> None:
+    found = said(GPU, GPU_CLASS, resource_slice(1), *TAKEN, *others)
+    assert found.held_back_by == held_back_by
+    assert [claimant.name for claimant in found.claimants] == ["gpu", "old"]
+    assert found.claimants[1].why == "may have declared the name before"
+    assert found.verdict is not None
+    assert (found.verdict.outcome is Outcome.FULL) is (not held_back_by)
+
+
+def test_a_winner_with_room_is_held_back_by_nobody() -> None:
+    shadowed = device_class("shadowed", declares=GPU, created=60.0)
+    found = said(GPU, GPU_CLASS, shadowed, resource_slice(1))
+    assert found.held_back_by == ""
+    assert found.claimants[1].why == "declares the name too, shadowed by gpu"
+
+
+def test_a_name_is_judged_here_as_at_admission() -> None:
+    plugin = said(GPU, GPU_CLASS, resource_slice(1), *TAKEN, node("n3", plugin={GPU: "1"}))
+    assert plugin.plugin_node == "n3"
+    assert plugin.verdict is not None
+    assert (plugin.verdict.outcome, plugin.verdict.reason) == (Outcome.UNKNOWN, Reason.DevicePlugin)
+    assert said("example.com/other", node("n3", plugin={"example.com/other": "1"})).plugin_node == "n3"
+
+    for name in (GPU, IMPLICIT_GPU):
+        unseen = said(name, GPU_CLASS, resource_slice(1), *TAKEN, lost=[Kind.NODES])
+        assert unseen.verdict is not None
+        assert (unseen.verdict.outcome, unseen.verdict.reason) == (Outcome.UNKNOWN, Reason.NoSource)
+    direct = said("gpu", GPU_CLASS, resource_slice(1), *TAKEN, lost=[Kind.NODES])
+    assert direct.verdict is not None
+    assert direct.verdict.outcome is Outcome.FULL
+
+
+def test_without_a_source_numbers_are_unknown() -> None:
+    (claimant,) = said(GPU, GPU_CLASS, resource_slice(1), lost=[Kind.PODS]).claimants
+    assert (claimant.vacancy, claimant.total, claimant.free) == (Vacancy.UNKNOWN, None, None)
+
+
+# --- How unequal the devices are --------------------------------------------------------------------------------------
+
+
+def spreads(*devices: dict[str, Any]) -> dict[str, tuple[tuple[str, int], ...]]:
+    found = said(GPU, GPU_CLASS, resource_slice(devices))
+    return {spread.attribute: spread.values for spread in found.spreads}
+
+
+def test_attributes_and_capacities_group_the_devices() -> None:
+    devices = [
+        device(f"gpu-{index}", memory=memory, attributes={"model": model, "uuid": str(index), "example.com/fast": True})
+        for index, (model, memory) in enumerate([("a", "40Gi"), ("a", "80Gi"), ("b", "80Gi")])
+    ]
+    assert spreads(*devices) == {
+        "example.com/fast": (("true", 3),),
+        "gpu.example.com/memory": (("40Gi", 1), ("80Gi", 2)),
+        "gpu.example.com/model": (("a", 2), ("b", 1)),
+    }
+    assert said(GPU, GPU_CLASS, resource_slice(devices)).unequal
+    assert not said(GPU, GPU_CLASS, resource_slice([device("0", memory="1Gi"), device("1", memory="1Gi")])).unequal
+
+
+def test_two_devices_of_unequal_memory_are_unequal() -> None:
+    """Every device has its own value, and yet a capacity is no identifier."""
+    assert spreads(device("0", memory="40Gi"), device("1", memory="80Gi")) == {
+        "gpu.example.com/memory": (("40Gi", 1), ("80Gi", 1))
+    }
+
+
+def test_a_capacity_and_an_attribute_of_one_name_are_apart() -> None:
+    both = [device(name, memory="40Gi", attributes={"memory": "40Gi"}) for name in ("0", "1")]
+    found = said(GPU, GPU_CLASS, resource_slice(both))
+    assert found.spreads == (Spread("gpu.example.com/memory", (("40Gi", 2),)),) * 2
+
+
+def test_values_without_number_are_no_spread() -> None:
+    many = [device(f"gpu-{i}", attributes={"slot": str(i // 2)}) for i in range(2 * VALUES_AT_MOST + 2)]
+    assert spreads(*many) == {}
+    assert len(spreads(*many[:-2])["gpu.example.com/slot"]) == VALUES_AT_MOST
+
+
+def test_a_device_that_only_may_match_is_not_among_them() -> None:
+    unsure = device_class("gpu", declares=GPU, selectors=['device.attributes["gpu.example.com"].model == "a"'])
+    found = said(GPU, unsure, resource_slice([device("0", attributes={"model": "a"}), device("1", memory="1Gi")]))
+    assert (found.devices, found.spreads) == (1, (Spread("gpu.example.com/model", (("a", 1),)),))
+
+
+@pytest.mark.parametrize(
+    ("fields", "want"),
+    [
+        pytest.param(
+            {"capacity": {"memory": {"requestPolicy": {"default": "1Gi"}, "value": "40Gi"}}},
+            {"gpu.example.com/memory": (("40Gi", 1),)},
+            id="a capacity with a request policy, as kubectl sorts its keys",
+        ),
+        pytest.param({"attributes": None, "capacity": None}, {}, id="null"),
+        pytest.param({"attributes": {"x": {}}}, {"gpu.example.com/x": (("", 1),)}, id="an attribute without a value"),
+        pytest.param({"attributes": {"x": {"ints": [1, 2]}}}, {"gpu.example.com/x": (("[1, 2]", 1),)}, id="a list"),
+        pytest.param({"attributes": {"x": 5}}, {"gpu.example.com/x": (("5", 1),)}, id="no attribute at all"),
+    ],
+)
+def test_whatever_a_slice_writes(fields: dict[str, object], want: dict[str, tuple[tuple[str, int], ...]]) -> None:
+    spec = {
+        "driver": "gpu.example.com",
+        "pool": {"name": "n1", "resourceSliceCount": 1, "generation": 1},
+        "nodeName": "n1",
+        "devices": [{"name": "gpu-0", **fields}],
+    }
+    found = said("gpu", GPU_CLASS, decoded({"metadata": {"name": "s"}, "spec": spec}, ResourceSlice))
+    assert {spread.attribute: spread.values for spread in found.spreads} == want
