@@ -221,7 +221,7 @@ def _judged(need: Need, demand: PodDemand, world: World, now: float) -> tuple[Ne
     if outcome is Outcome.FULL and not need.claimed_name:
         detail = ", ".join(finding.tally.ask.class_name for finding in findings if finding is not shown)
     elif reason in (Reason.PoolIncomplete, Reason.PoolInvalid):
-        detail = next((pool.name for pool, why in tally.blocking.items() if why is reason), "")
+        detail = min((pool.name for pool, why in tally.blocking.items() if why is reason), default="")
     verdict = NeedVerdict(
         name=need.name,
         field=need.field,

@@ -138,7 +138,6 @@ class Nodes:
         serving, served = self._serving.setdefault(resource, {}), self._served.setdefault(resource, {})
         if positive:
             serving[name] = None
-            served.pop(name, None)
         elif name in serving or first:  # zero at first sight: perhaps a kubelet was restarted just before
             serving.pop(name, None)
             served[name] = at

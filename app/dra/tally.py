@@ -95,8 +95,10 @@ class Tally:
         """Pools whose devices do not count now and may hold matching ones."""
         self.total = 0
         self.shareable = 0
+        self.complete = False
+        """Whether every device has been looked at (`tallies`)."""
         self.version = 0
-        """Changes with the set of matching devices."""
+        """Changes with the set of devices that match or may match."""
         self.agreements: dict[str, object] = {}
         """What is remembered of the status of each driver (`agreement`)."""
         self._uncertain: set[DeviceState] = set()
@@ -118,9 +120,15 @@ class Tally:
         """Whether the device matches class and request."""
         return match_all(self._selectors, device.shape)
 
+    @property
+    def size(self) -> int:
+        """Devices that match or may match: what the tally costs."""
+        return self.total + len(self._uncertain)
+
     def add(self, device: DeviceState, match: Match) -> None:
         """A device that matches, or may match, counts from now on."""
         if match is Match.UNKNOWN:
+            self.version += 1
             self._uncertain.add(device)
         else:
             self._count(device, 1)
@@ -129,6 +137,7 @@ class Tally:
     def drop(self, device: DeviceState) -> None:
         """A device does not count any more."""
         if device in self._uncertain:
+            self.version += 1
             self._uncertain.discard(device)
             self._maybe_free.discard(device)
         else:
@@ -155,7 +164,7 @@ class Tally:
 
     def blocked(self) -> Reason | None:
         """Why devices that do not count may match; None: there are none."""
-        return max(self.blocking.values(), default=None)
+        return max(self.blocking.values(), default=None) if self.complete else Reason.SelectorUnknown
 
     def matches(self, device: DeviceState) -> bool:
         """Whether the device is counted as one that matches for certain."""
@@ -202,20 +211,25 @@ class Tally:
     def _vacancy(self, free: int) -> tuple[Vacancy, Reason]:
         if free > 0:
             return Vacancy.FREE, Reason.HasRoom
+        if self._maybe_free or not self.complete:
+            return Vacancy.UNKNOWN, Reason.SelectorUnknown
         blocked = self.blocked()
-        doubts = (
-            (bool(self._maybe_free), (Vacancy.UNKNOWN, Reason.SelectorUnknown)),
-            (blocked is not None, (Vacancy.UNKNOWN, blocked or Reason.PoolInvalid)),
-            (self.shareable > 0, (Vacancy.UNKNOWN, Reason.Shareable)),
-            (self.total == 0 and bool(self._uncertain), (Vacancy.UNKNOWN, Reason.SelectorUnknown)),
-            (self.total == 0, (Vacancy.EMPTY, Reason.NoMatchingDevice)),
-            (len(self.free) == self.total, (Vacancy.UNKNOWN, Reason.OutOfReach)),
-        )
-        return next((answer for holds, answer in doubts if holds), (Vacancy.FULL, Reason.NoGPUCapacity))
+        if blocked is not None:
+            return Vacancy.UNKNOWN, blocked
+        if self.shareable:
+            return Vacancy.UNKNOWN, Reason.Shareable
+        if not self.total:
+            return (
+                (Vacancy.UNKNOWN, Reason.SelectorUnknown)
+                if self._uncertain
+                else (Vacancy.EMPTY, Reason.NoMatchingDevice)
+            )
+        out_of_reach = len(self.free) == self.total
+        return (Vacancy.UNKNOWN, Reason.OutOfReach) if out_of_reach else (Vacancy.FULL, Reason.NoGPUCapacity)
 
     def certain(self) -> bool:
         """Whether every device that could match is known to match: numbers can be compared with what is asked."""
-        return not self._uncertain and not self.blocking
+        return self.complete and not self._uncertain and not self.blocking
 
     def _tolerates(self, device: DeviceState) -> bool:
         return all(tolerates(self.ask.tolerations, taint) for taint in device.taints)

@@ -6,7 +6,6 @@ objects come from: a watch, or a folder of manifests.
 """
 
 import enum
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator
 
 from app.dra.classes import ClassIndex
@@ -16,18 +15,13 @@ from app.dra.nodes import Nodes
 from app.dra.objects import DeviceClass, DeviceTaintRule, Node, ResourceClaim, ResourceSlice, Toleration
 from app.dra.pools import INCOMPLETE_SETTLES_SECONDS, Condition, DeviceId, DeviceState, PoolState, settles, slice_state
 from app.dra.reasons import Reason
-from app.dra.selector import Match, selector
+from app.dra.selector import Selector, selector
 from app.dra.taint_rules import Rule, TaintRules
+from app.dra.tallies import Tallies
 from app.dra.tally import Standing, Tally
 
-TALLIES_AT_MOST = 2000
-"""Asks kept at once; the one not asked for longest goes. A cluster has tens of classes and few selectors of claims."""
-
-EXTENDED_RESOURCES_MINOR = 37
-"""Since Kubernetes 1.37 extended resources by DRA cannot be switched off (KEP-5004); before, nobody tells us."""
-
-TAINT_RULES_MINOR = 37
-"""Since Kubernetes 1.37 taint rules cannot be switched off either (KEP-5055)."""
+SETTLED_MINOR = 37
+"""Since Kubernetes 1.37 extended resources by DRA (KEP-5004) and taint rules (KEP-5055) cannot be switched off."""
 
 
 class Kind(enum.Enum):
@@ -56,7 +50,7 @@ class Witness:
 
     def __init__(self, started_at: float) -> None:
         """Nothing is known yet. `started_at` (epoch seconds): what happened before it was not seen."""
-        self.server_minor = EXTENDED_RESOURCES_MINOR
+        self.server_minor = SETTLED_MINOR
         """Minor version of the API server; files count as 1.37."""
         self.classes = ClassIndex(started_at)
         self.nodes = Nodes()
@@ -67,7 +61,7 @@ class Witness:
         self._pools_versions: dict[str, int] = {}
         self._slice_pools: dict[str, PoolState] = {}
         self._devices: dict[DeviceId, DeviceState] = {}
-        self._tallies: OrderedDict[Ask, Tally] = OrderedDict()
+        self._tallies = Tallies(self.pools)
         self._settling: set[PoolState] = set()
         self._current: dict[Kind, bool] = {}
         self._denied: set[Kind] = set()
@@ -113,7 +107,7 @@ class Witness:
                 self.nodes.remove(name, now)
             case Kind.DEVICE_CLASSES:
                 self.classes.remove(name)
-                self._drop_tallies(name)
+                self._tallies.drop_class(name)
             case Kind.DEVICE_TAINT_RULES:
                 self._retaint(self._rules.remove(name))
 
@@ -131,7 +125,7 @@ class Witness:
         elif kind is Kind.PODS:
             self._holders.pods_synced(now)
         elif kind is Kind.DEVICE_TAINT_RULES:
-            self._retaint(self._rules.trust(current=self.server_minor >= TAINT_RULES_MINOR))
+            self._retaint(self._rules.trust(current=self.server_minor >= SETTLED_MINOR))
 
     def lost(self, kind: Kind) -> None:
         """The kind is not current any more: what it feeds is unknown until it is synced again."""
@@ -151,6 +145,7 @@ class Witness:
     def from_files(self, *, pods: bool, nodes: bool) -> None:
         """What is applied is a dump: it has no history, and says nothing of kinds that are not in it."""
         self._files = True
+        self._tallies.devices_at_once = float("inf")
         if not pods:
             self._note(Kind.PODS, current=True)
             self._note(Kind.ENDED_PODS, current=True)
@@ -168,9 +163,7 @@ class Witness:
 
     def _why_unknown(self, kinds: Iterable[Kind]) -> Reason | None:
         states = [self._current.get(kind) for kind in kinds]
-        if all(states):
-            return None
-        return Reason.NoSource if None in states else Reason.StaleSnapshot
+        return None if all(states) else Reason.NoSource if None in states else Reason.StaleSnapshot
 
     def advance(self, now: float) -> None:
         """Time has passed."""
@@ -182,12 +175,11 @@ class Witness:
 
     def tally(self, ask: Ask) -> Tally:
         """The live count of an ask; made once, over all devices, when it is asked for the first time."""
-        tally = self._tallies.get(ask)
-        if tally is None:
-            tally = self._count(ask)
-        else:
-            self._tallies.move_to_end(ask)
-        return tally
+        return self._tallies.get(ask, self._selectors)
+
+    def work(self, devices: int) -> bool:
+        """Go on counting for asks that are not complete, for about so many devices; whether there is more to do."""
+        return self._tallies.work(devices)
 
     def standing(
         self, tally: Tally, tolerations: tuple[Toleration, ...], node_selector: tuple[tuple[str, str], ...], now: float
@@ -222,7 +214,7 @@ class Witness:
 
     def judges_extended_resources(self) -> bool:
         """See `demand.Catalog`."""
-        return self.server_minor >= EXTENDED_RESOURCES_MINOR and self._current.get(Kind.NODES, False)
+        return self.server_minor >= SETTLED_MINOR and self._current.get(Kind.NODES, False)
 
     def plugin_node(self, extended_resource: str, now: float) -> str | None:
         """See `demand.Catalog`."""
@@ -238,38 +230,11 @@ class Witness:
         old = self.classes.get(obj.metadata.name)
         new = self.classes.apply(obj)
         if old is None or old.selectors != new.selectors:
-            self._drop_tallies(new.name)
+            self._tallies.drop_class(new.name)
 
-    def _drop_tallies(self, class_name: str) -> None:
-        for ask in [ask for ask in self._tallies if ask.class_name == class_name]:
-            self._drop_tally(ask)
-
-    def _drop_tally(self, ask: Ask) -> None:
-        tally = self._tallies.pop(ask)
-        for pool in self.pools():
-            if not tally.excludes(pool.driver):
-                for device in pool.devices():
-                    device.tallies = tuple(t for t in device.tallies if t is not tally)
-
-    def _count(self, ask: Ask) -> Tally:
+    def _selectors(self, ask: Ask) -> tuple[Selector, ...]:
         known = self.classes.get(ask.class_name)
-        tally = Tally(ask, (*(known.selectors if known else ()), *(selector(text) for text in ask.selectors)))
-        if len(self._tallies) >= TALLIES_AT_MOST:
-            self._drop_tally(next(iter(self._tallies)))
-        self._tallies[ask] = tally
-        for pool in self.pools():
-            if not tally.excludes(pool.driver):
-                for device in pool.devices():
-                    self._include(tally, device)
-                tally.block(pool)
-        return tally
-
-    @staticmethod
-    def _include(tally: Tally, device: DeviceState) -> None:
-        match = tally.match(device)
-        if match is not Match.NO:
-            device.tallies += (tally,)
-            tally.add(device, match)
+        return (*(known.selectors if known else ()), *(selector(text) for text in ask.selectors))
 
     # --- Slices, pools and devices ----------------------------------------------------------------------------
 
@@ -316,9 +281,7 @@ class Witness:
         else:
             self._settling.discard(pool)
         if Condition.INVALID in (before, pool.condition) or Condition.INCOMPLETE in (before, pool.condition):
-            for tally in self._tallies.values():
-                if not tally.excludes(pool.driver):
-                    tally.block(pool)
+            self._tallies.block(pool)
 
     def _activate(self, device: DeviceState) -> None:
         self._devices[device.id] = device
@@ -327,9 +290,7 @@ class Witness:
         device.exhausted = False
         device.taints = (*device.slice_taints, *self._rules.taints(device.id))
         device.tallies = ()
-        for tally in self._tallies.values():
-            if not tally.excludes(device.pool.driver):
-                self._include(tally, device)
+        self._tallies.add(device)
 
     def _deactivate(self, device: DeviceState) -> None:
         if self._devices.get(device.id) is device:
@@ -362,7 +323,6 @@ class Witness:
             if device.consumes:
                 change = device.pool.counters.give_back if was_held else device.pool.counters.take
                 change(device.consumes)
-                device.exhausted = False
                 self._refit(device.pool)
             self._update(device)
 

@@ -330,6 +330,14 @@ def test_pods_that_come_and_go_leave_nothing_behind(late: str) -> None:
     assert [len(each) for each in kept] == [0, 0, 0, 0]
 
 
+def test_the_next_end_of_a_name_takes_the_place_of_one_whose_deletion_was_not_heard() -> None:
+    holders = Ledger().pods("p1").holders
+    holders.end_pod(pod_record("p1"), T0)
+    holders.remove_pod(("default", "p1"), T0)
+    holders.end_pod(PodRecord("uid-2", "default", "p1"), T0)
+    assert holders._ended == {"uid-2"}  # noqa: SLF001
+
+
 def test_an_end_outlives_a_list_of_ended_pods_without_it_while_the_pod_exists() -> None:
     ledger = Ledger().pods("p1").claim(held_by("p1"))
     ledger.holders.end_pod(pod_record("p1"), T0)

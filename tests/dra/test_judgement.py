@@ -542,7 +542,7 @@ def test_every_class_that_may_claim_the_name_must_be_full(
     other: dict[str, Any], free: int, want: tuple[Outcome, Reason]
 ) -> None:
     b = "b.example.com"
-    known = [device_class("b", driver=b, **other), resource_slice(1, pool="b", driver=b, node="n1")]
+    known: list[Heard] = [device_class("b", driver=b, **other), resource_slice(1, pool="b", driver=b, node="n1")]
     statuses = [*counted(), pool_status(pool_counts("b", total=1, allocated=1 - free, driver=b), driver=b, at=COUNTED)]
     taken = claims("b", *(["gpu-0"] if not free else []), driver=b)
     assert outcome(world(*known, *taken, *TAKEN, statuses=statuses)) == want
@@ -637,7 +637,7 @@ def test_devices_that_are_made_on_demand(
     asking = pod({GPU: count})
     assert outcome(world(*objects, source="witness", autoscaled=frozenset(names)), asking) == autoscaled
     assert outcome(world(*objects, source="witness", dynamic=frozenset(names)), asking) == dynamic
-    others = {"autoscaled": frozenset({"nic", NIC}), "dynamic": frozenset({"nic", NIC})}
+    others: dict[str, Any] = {"autoscaled": frozenset({"nic", NIC}), "dynamic": frozenset({"nic", NIC})}
     assert outcome(world(*objects, source="witness", **others), asking)[1] not in (Reason.Autoscaled, Reason.Dynamic)
 
 
@@ -645,8 +645,9 @@ def test_devices_that_are_made_on_demand(
 def test_a_driver_that_has_yet_to_make_its_first_device_counts(setting: str) -> None:
     """The winner matches nothing now; a pod that pends would change that."""
     newer = device_class("b", driver="b.example.com", declares=GPU, created=AGES_AGO + 1)
-    assert outcome(world(newer, *TAKEN, **{setting: frozenset({"b.example.com"})}))[0] is UNKNOWN
-    assert outcome(world(newer, *TAKEN, **{setting: frozenset({"c.example.com"})})) == IS_FULL
+    driver, another = ({setting: frozenset({name})} for name in ("b.example.com", "c.example.com"))
+    assert outcome(world(newer, *TAKEN, **driver))[0] is UNKNOWN  # type: ignore[arg-type]  # a field of Policy
+    assert outcome(world(newer, *TAKEN, **another)) == IS_FULL  # type: ignore[arg-type]
 
 
 def test_pods_out_of_scope_are_not_judged() -> None:
@@ -659,7 +660,7 @@ def test_pods_out_of_scope_are_not_judged() -> None:
 
 def test_time_passes_before_a_pod_is_judged() -> None:
     """A holder past its deadline, an incomplete pool that has settled: nobody else calls `advance`."""
-    leaving = [
+    leaving: list[Heard] = [
         pod_record("p1", deadline=NOON),
         resource_claim("gpu-0", name=f"{DRIVER}-n1-gpu-0", pool="n1", consumers=["p1"]),
     ]
@@ -669,6 +670,14 @@ def test_time_passes_before_a_pod_is_judged() -> None:
     known = world(*TAKEN, resource_slice(1, pool="n3", slices=2), source="witness")
     assert outcome(known)[0] is UNKNOWN
     assert verdict(known, now=NOON + 300).outcome is FULL
+
+
+def test_before_the_first_lists_a_device_is_not_taken_for_none() -> None:
+    """A name that no class declares is not ours; but no class is known yet."""
+    unlisted = World(Watched(kinds=()).witness, Snapshot({}), Policy())
+    assert outcome(unlisted) == NO_ANSWER
+    assert outcome(unlisted, *requesting(device_request())) == NO_ANSWER
+    assert outcome(unlisted, pod({"cpu": "1"})) == (ROOM, Reason.NoDeviceRequested)
 
 
 def test_an_empty_world_admits() -> None:

@@ -8,6 +8,7 @@ from app.dra.objects import ResourceSlice
 from app.dra.pools import Condition, memory_of
 from app.dra.reasons import Reason
 from app.dra.vacancy import Vacancy
+from app.dra.witness import Heard
 from tests.builders import Json, decoded, device, device_class, pod_record, resource_claim, resource_slice, taint
 from tests.dra.watched import Watched
 
@@ -165,7 +166,11 @@ def test_a_pool_is_what_its_slices_say_together(
 def test_a_pool_that_does_not_count_is_unknown_beside_a_full_one(
     slices: list[ResourceSlice], answer: tuple[Vacancy, Reason]
 ) -> None:
-    full = [resource_slice(1, pool="n2"), resource_claim("gpu-0", pool="n2", consumers=["p1"]), pod_record("p1")]
+    full: list[Heard] = [
+        resource_slice(1, pool="n2"),
+        resource_claim("gpu-0", pool="n2", consumers=["p1"]),
+        pod_record("p1"),
+    ]
     cluster = Watched(device_class("gpu"), *full, *slices)
     assert (cluster.standing().vacancy, cluster.standing().reason) == answer
     cluster.gone(*slices)
@@ -175,7 +180,7 @@ def test_a_pool_that_does_not_count_is_unknown_beside_a_full_one(
 def test_an_invalid_pool_of_other_devices_does_not_concern_a_class() -> None:
     other = [device(each, attributes={"model": "b"}) for each in ("0", "0")]
     model_a = device_class("gpu", selectors=['device.attributes["gpu.example.com"].model == "a"'])
-    full = [resource_slice([device("0", attributes={"model": "a"})], pool="n2"), pod_record("p1")]
+    full: list[Heard] = [resource_slice([device("0", attributes={"model": "a"})], pool="n2"), pod_record("p1")]
     cluster = Watched(model_a, *full, resource_claim("0", pool="n2", consumers=["p1"]), resource_slice(other))
     assert cluster.vacancy() is Vacancy.FULL
     assert cluster.standing().total == 1
@@ -294,7 +299,7 @@ def test_slices_that_do_not_change_keep_their_devices() -> None:
 
 def test_devices_that_are_published_again_are_still_held() -> None:
     """A roll-out, a new version, and a slice that comes after its claims."""
-    held = [resource_claim("0", consumers=["p1"], at=1_000.0), pod_record("p1")]
+    held: list[Heard] = [resource_claim("0", consumers=["p1"], at=1_000.0), pod_record("p1")]
     cluster = Watched(device_class("gpu"), *held, part("a", "0", "1", slices=1))
     assert cluster.free() == ["n1/1"]
     assert cluster.pool().last_taken == 1_000

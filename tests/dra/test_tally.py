@@ -117,6 +117,19 @@ def test_a_device_that_may_match_can_only_admit(
     assert {pool.name for pool in tally.candidates()} == {"n1"}
 
 
+def test_a_possible_match_that_comes_or_goes_is_another_version() -> None:
+    """What was worked out from the tally before does not hold any more."""
+    cluster = Watched(device_class("gpu", selectors=[UNSURE]), resource_slice([MODEL_A]))
+    tally = cluster.witness.tally(Ask("gpu"))
+    before = tally.version
+    cluster.tell(resource_slice([PLAIN], pool="n2"))
+    assert (between := tally.version) != before
+    assert tally.size == 2
+    cluster.gone(resource_slice(pool="n2"))
+    assert tally.version not in (before, between)
+    assert tally.size == 1
+
+
 def test_a_possible_match_that_goes_leaves_no_doubt() -> None:
     cluster = Watched(device_class("gpu", selectors=[UNSURE]), resource_slice([PLAIN, MODEL_A]), *held("a"))
     assert cluster.vacancy() is UNKNOWN

@@ -8,7 +8,8 @@ from app.dra.objects import DeviceClass, Node, ResourceClaim, ResourceSlice
 from app.dra.pools import Condition
 from app.dra.reasons import Reason
 from app.dra.vacancy import Vacancy
-from app.dra.witness import DEVICES, HOLDS, TALLIES_AT_MOST, Kind, Witness
+from app.dra.tallies import TALLIES_AT_MOST
+from app.dra.witness import DEVICES, HOLDS, Heard, Kind, Witness
 from tests.builders import (
     GPU,
     NOON,
@@ -205,6 +206,18 @@ def test_of_too_many_asks_the_one_not_made_for_longest_is_forgotten() -> None:
     assert cluster.vacancy(first) is cluster.vacancy(second) is FREE
 
 
+def test_of_asks_that_count_too_many_devices_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenant writes selectors at will; 80,000 devices must not be remembered for each."""
+    monkeypatch.setattr("app.dra.tallies.COUNTED_AT_MOST", 10)
+    cluster = Watched(device_class("gpu"), resource_slice(4))
+    for number in range(50):
+        assert cluster.standing(Ask("gpu", (f"{number} == {number}",))).free == 4
+    assert {len(each.tallies) for each in cluster.pool().devices()} == {2}
+    cluster.tell(resource_slice(20))
+    assert cluster.standing().free == 20  # what is asked for now is counted, however much it is
+    assert {len(each.tallies) for each in cluster.pool().devices()} == {1}
+
+
 # --- Shared counters --------------------------------------------------------------------------------------------------
 
 
@@ -291,7 +304,7 @@ def test_a_pool_knows_when_it_was_last_taken_from(late: str) -> None:
 
 def test_odd_objects_stop_nothing() -> None:
     claim = {"devices": {"results": [{"driver": "gpu.example.com", "pool": "n1", "device": "gpu-0"}]}}
-    odd = [
+    odd: list[Heard] = [
         decoded({"metadata": {"name": "c", "creationTimestamp": "when?"}, "spec": {}}, DeviceClass),
         decoded(
             {"metadata": {"name": "s"}, "spec": {"driver": "d", "pool": {"name": "", "resourceSliceCount": -1}}},
