@@ -131,7 +131,7 @@ class _World(Collector):
         )
         pools: dict[tuple[str, str], set[Vacancy]] = {}
         for each in classes:
-            vacancies.add_metric((each.name, each.vacancy.value, each.source), 1)
+            vacancies.add_metric((each.name, each.vacancy, each.source), 1)
             for state in ("total", "allocated", "available", "unavailable"):
                 if (count := getattr(each.counts, state)) is not None:
                     devices.add_metric((each.name, state), count)
@@ -139,7 +139,7 @@ class _World(Collector):
                 pools.setdefault((pool.driver, pool.pool), set()).add(pool.vacancy)
         yield devices
         yield vacancies
-        by_vacancy = Counter((driver, _together(of_classes).value) for (driver, _), of_classes in pools.items())
+        by_vacancy = Counter((driver, _together(of_classes)) for (driver, _), of_classes in pools.items())
         gauge = GaugeMetricFamily("vacancy_pools", "Pools by what they can still give.", labels=("driver", "vacancy"))
         for labels, count in sorted(by_vacancy.items()):
             gauge.add_metric(labels, count)

@@ -43,6 +43,7 @@ from tests.builders import (
 
 ROUNDS = 5
 DEVICES_PER_SLICE = 8
+PAGE = 100
 
 
 def main() -> None:
@@ -112,10 +113,10 @@ def _witness() -> Iterator[tuple[str, float, str, str]]:
     slices, count = _slices(10_000), 10_000
     witness, longest = Witness(NOON - 3600), 0.0
     witness.apply(Kind.DEVICE_CLASSES, device_class(declares=GPU), NOON)
-    gc.collect()
-    gc.freeze()
     began = time.perf_counter()
-    for each in slices:
+    for number, each in enumerate(slices):
+        if number % PAGE == 0:
+            gc.freeze()  # as after each page of a list: what is kept need not be looked at again
         before = time.perf_counter()
         witness.apply(Kind.RESOURCE_SLICES, each, NOON)
         longest = max(longest, time.perf_counter() - before)
@@ -124,7 +125,10 @@ def _witness() -> Iterator[tuple[str, float, str, str]]:
     yield f"{count:,} slices x {DEVICES_PER_SLICE} devices: longest step", longest * 1e3, "ms", "<= 5"
     before = time.perf_counter()
     witness.tally(Ask("gpu"))
-    yield "the first ask of a class that matches all 80,000 devices", (time.perf_counter() - before) * 1e3, "ms", ""
+    yield "a new ask that all 80,000 devices match: first answer", (time.perf_counter() - before) * 1e3, "ms", "<= 5"
+    while witness.work(500):
+        pass
+    yield "a new ask that all 80,000 devices match: counted", (time.perf_counter() - before) * 1e3, "ms", ""
     claims = [resource_claim("gpu-0", pool=f"pool-{i}", name=f"c{i}", consumers=["p1"]) for i in range(2000)]
 
     def events() -> None:
@@ -172,6 +176,9 @@ def _world(pools: int, held: int) -> World:
         witness.apply(Kind.RESOURCE_CLAIMS, claim, NOON - 600)
     for kind in Kind:
         witness.synced(kind, NOON - 600)
+    witness.tally(Ask("gpu"))
+    while witness.work(1000):
+        pass
     counts = [pool_counts(f"pool-{i}", total=DEVICES_PER_SLICE, allocated=held) for i in range(pools)]
     status = pool_status(*counts, driver=DRIVER, at=NOON - 20)
     return World(witness, build_snapshot([status], received_at=NOON - 20), Policy(source=Source.AUTO))

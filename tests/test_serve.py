@@ -5,6 +5,7 @@ import contextlib
 import http.client
 import json
 import os
+import shlex
 import signal
 import socket
 import ssl
@@ -39,6 +40,8 @@ class Running:
     webhook: str
     web: str
     ca: Path
+    hint: tuple[str, str] = ("", "")
+    """What it says to a person: the page, and a command that posts a review."""
 
     def tls(self) -> http.client.HTTPSConnection:
         context = ssl.create_default_context(cafile=self.ca)
@@ -72,6 +75,7 @@ def started(folder: Path) -> tuple[subprocess.Popen[str], Running, list[dict[str
     process = subprocess.Popen(
         [sys.executable, "-m", "app", "serve", "--manifests", str(manifests(folder)), "--now", CLOCK, *ANYWHERE],
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
     )
     assert process.stdout is not None
@@ -81,7 +85,9 @@ def started(folder: Path) -> tuple[subprocess.Popen[str], Running, list[dict[str
         if log[-1]["msg"] == "ready":
             break
     facts = {name: str(value) for line in log for name, value in line.items()}
-    return process, Running(facts["webhook"], facts["web"], Path(facts["ca"])), log
+    assert process.stderr is not None
+    hint = (process.stderr.readline(), process.stderr.readline())
+    return process, Running(facts["webhook"], facts["web"], Path(facts["ca"]), hint), log
 
 
 def ended(process: subprocess.Popen[str], timeout: float = TIMEOUT) -> int:
@@ -187,6 +193,15 @@ def test_garbage_instead_of_a_handshake_leaves_others_alone(running: Running) ->
         with contextlib.suppress(ConnectionError):
             plain.recv(1024)
     assert running.allowed("example.com/roomy") is True
+
+
+def test_what_it_prints_to_try_is_refused(running: Running) -> None:
+    assert running.hint[0] == f"page:   http://{running.web}/\n"
+    command = shlex.split(running.hint[1].removeprefix("review: "))
+    *_, body, url = command
+    assert command[:3] == ["curl", "--cacert", str(running.ca)]
+    assert url == f"https://{running.webhook}/validate"
+    assert json.loads(running.review(body.encode())[1])["response"]["allowed"] is False
 
 
 # --- Stopping ---------------------------------------------------------------------------------------------------------

@@ -147,7 +147,7 @@ def not_checked(reason: Reason, detail: str = "", mode: Mode = Mode.ENFORCE) -> 
         mode=mode,
         reason=reason,
         warnings=(explain.not_checked(reason, detail),) if mode in _TALKING else (),
-        audit_annotations={"verdict": Outcome.UNKNOWN.value, "reason": reason.value},
+        audit_annotations={"verdict": Outcome.UNKNOWN, "reason": reason},
     )
 
 
@@ -190,7 +190,7 @@ def _refusal(request: AdmissionRequest, verdict: Verdict, rules: Rules, now: flo
     if _wants_quota_words(request.username, rules.quota_words_for):
         audience = replace(audience, quota_words=True)
     needs = (need for need in verdict.needs if need.outcome is verdict.outcome)
-    causes = tuple(StatusCause(need.reason.value, explain.evidence(need, audience), need.field) for need in needs)
+    causes = tuple(StatusCause(need.reason, explain.evidence(need, audience), need.field) for need in needs)
     return Status(
         status="Failure",
         message=explain.refusal(verdict, audience, now),
@@ -224,7 +224,7 @@ def audit_annotations(verdict: Verdict, now: float) -> dict[str, str]:
 
     `snapshot-age-seconds` is "0" for an answer from the live view, and is left out when nothing was looked at.
     """
-    annotations = {"verdict": verdict.outcome.value, "reason": verdict.reason.value}
+    annotations: dict[str, str] = {"verdict": verdict.outcome, "reason": verdict.reason}
     if verdict.snapshot_time is not None:
         annotations["snapshot-age-seconds"] = str(max(0, int(now - verdict.snapshot_time)))
     elif verdict.source:

@@ -107,7 +107,7 @@ def _known(counts: Counts, finding: Finding) -> Counts:
 def _row(pool: PoolState, finding: Finding, world: World, now: float) -> PoolCapacity:
     """A pool that holds a matching device."""
     counts = _counts(pool, finding, world, now)
-    if finding.source == Source.POOL_STATUS.value:
+    if finding.source == Source.POOL_STATUS:
         vacancy, reason = _by_status(pool, world, now)
     else:
         vacancy, reason = _standing(counts, finding)
@@ -141,7 +141,7 @@ def _counts(pool: PoolState, finding: Finding, world: World, now: float) -> Coun
     tally = finding.tally
     if not finding.source:
         return Counts(total=tally.pools[pool])
-    if finding.source == Source.POOL_STATUS.value:
+    if finding.source == Source.POOL_STATUS:
         status = world.snapshot.statuses.get(pool.driver)
         counted = status.pools.get(pool.name) if status else None
         if counted is None:

@@ -131,11 +131,11 @@ def _by_witness(tally: Tally, standing: Standing, world: World, now: float) -> F
         if status is None or not fresh(status, now, world.policy.max_age_seconds):
             doubt = _absence(status) if world.policy.source is Source.BOTH else None
         else:
-            said = agreement(status, tally, world.witness)
-            if vacancy is Vacancy.FULL:  # else there may be thousands of free devices to look through
-                doubt = said.doubt(tally)
-            listed += said.listed
             counted.append(status.taken_at or 0.0)
+            if vacancy is Vacancy.FULL:
+                said = agreement(status, tally, world.witness)
+                doubt = said.doubt(tally)
+                listed += said.listed
         if doubt is not None and vacancy is Vacancy.FULL:
             vacancy, reason = Vacancy.UNKNOWN, doubt
     return Finding(
@@ -143,7 +143,7 @@ def _by_witness(tally: Tally, standing: Standing, world: World, now: float) -> F
         standing=standing,
         vacancy=vacancy,
         reason=reason,
-        source=Source.BOTH.value if counted else Source.WITNESS.value,
+        source=Source.BOTH if counted else Source.WITNESS,
         counted_at=min(counted, default=None),
         free=None if vacancy is Vacancy.UNKNOWN else standing.free,
         listed=max(0, listed) if vacancy is Vacancy.FULL and counted else 0,
@@ -184,7 +184,7 @@ def _by_pool_status(tally: Tally, standing: Standing, world: World, now: float) 
         standing=replace(standing, largest_free_block=block, unreachable=()),  # what is free the witness cannot know
         vacancy=vacancy,
         reason=reason,
-        source=Source.POOL_STATUS.value,
+        source=Source.POOL_STATUS,
         counted_at=min(counted, default=None),
         free=free,
         listed=listed if vacancy is Vacancy.FULL else 0,
@@ -298,4 +298,4 @@ def _fewer(need: Need, findings: list[Finding]) -> bool:
 
 def _source(sources: set[str]) -> str:
     """One word for what the answer rests on."""
-    return sources.pop() if len(sources) == 1 else Source.BOTH.value if sources else ""
+    return sources.pop() if len(sources) == 1 else Source.BOTH if sources else ""

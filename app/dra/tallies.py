@@ -50,6 +50,7 @@ class Tallies:
         tally = next(iter(self._unfinished), None)
         if tally is not None:
             self._go_on(tally, devices)
+            self._forget()
         return bool(self._unfinished)
 
     def add(self, device: DeviceState) -> None:
@@ -71,10 +72,10 @@ class Tallies:
 
     def _forget(self) -> None:
         """Drop what was not asked for longest, until the bounds hold or only the newest is left."""
-        counted = sum(tally.total for tally in self._kept.values())
+        counted = sum(tally.size for tally in self._kept.values())
         while len(self._kept) > 1 and (counted > COUNTED_AT_MOST or len(self._kept) > TALLIES_AT_MOST):
             oldest, tally = next(iter(self._kept.items()))
-            counted -= tally.total
+            counted -= tally.size
             self._drop(oldest)
 
     def _fill(self, tally: Tally) -> Iterator[int]:

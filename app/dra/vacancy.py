@@ -15,7 +15,7 @@ from app.dra.quantity import parse_quantity
 from app.dra.reasons import Reason
 
 
-class Vacancy(enum.Enum):
+class Vacancy(enum.StrEnum):
     """What a pool, or all pools of a class, can still give."""
 
     FREE = "free"

@@ -9,7 +9,7 @@ from app.dra.objects import Value
 from app.dra.reasons import Reason
 
 
-class Outcome(enum.Enum):
+class Outcome(enum.StrEnum):
     """What a pod can expect. The values are the words of the JSON answer."""
 
     ROOM = "room"

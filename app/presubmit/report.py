@@ -67,8 +67,8 @@ def check(asked: Asked, verdict: Verdict, audience: Audience, now: float) -> Che
         name=asked.name,
         namespace=asked.namespace,
         kind=asked.kind,
-        verdict=verdict.outcome.value,
-        reason=verdict.reason.value,
+        verdict=verdict.outcome,
+        reason=verdict.reason,
         message=f"{message} This is for {asked.note}." if asked.note else message,
         asks=tuple(_ask(need) for need in verdict.needs),
         source=verdict.source,
@@ -97,7 +97,7 @@ def _ask(need: NeedVerdict) -> AskReport:
         total=need.total,
         pools=need.pools,
         largest_free_block=need.largest_free_block,
-        reason=need.reason.value,
+        reason=need.reason,
     )
 
 

@@ -123,7 +123,7 @@ class AdmissionDoor:
                 content = _encoded(request.uid, decision)
             if request.problem:
                 self._log_once(logging.WARNING, "review not understood", request.problem)
-            self._counts.answered("allow" if decision.allowed else "deny", decision.mode.value)
+            self._counts.answered("allow" if decision.allowed else "deny", decision.mode)
             if not decision.allowed:
                 _log_refusal(request, decision)
             return content
@@ -154,12 +154,12 @@ class AdmissionDoor:
         if pod.spec.resource_claims:
             lookups = await self._reader.lookups(namespace, claim_references(pod))
         verdict = judge(pod, namespace, lookups, self._world(), self._now())
-        self._counts.judged(verdict.outcome.value, verdict.reason.value)
+        self._counts.judged(verdict.outcome, verdict.reason)
         return verdict
 
     def _counted(self, decision: Decision) -> Decision:
         if decision.reason is not None:
-            self._counts.judged(Outcome.UNKNOWN.value, decision.reason.value)
+            self._counts.judged(Outcome.UNKNOWN, decision.reason)
         return decision
 
     def _panic(self, error: Exception, mode: Mode) -> Decision:

@@ -73,7 +73,7 @@ def _class_report(each: ClassCapacity, *, hide_names: bool) -> ClassReport:
         unavailable=each.counts.unavailable,
         name=each.name,
         extended_resource_name=each.extended_resource_name,
-        vacancy=each.vacancy.value,
+        vacancy=each.vacancy,
         reason=each.reason,
         age_seconds=each.age_seconds,
         source=each.source,
@@ -90,6 +90,6 @@ def _pool_report(pool: PoolCapacity, *, hide_names: bool) -> PoolReport:
         driver=pool.driver,
         pool="" if hide_names else pool.pool,
         node="" if hide_names else pool.node,
-        vacancy=pool.vacancy.value,
+        vacancy=pool.vacancy,
         reason=pool.reason,
     )

@@ -56,7 +56,7 @@ def meaning_report(meaning: Meaning, *, hide_names: bool) -> MeaningReport:
         name=meaning.name,
         winner=meaning.winner,
         claimants=tuple(
-            ClaimantReport(each.name, each.declares, each.why, each.vacancy.value, each.reason, each.total, each.free)
+            ClaimantReport(each.name, each.declares, each.why, each.vacancy, each.reason, each.total, each.free)
             for each in meaning.claimants
         ),
         held_back_by=meaning.held_back_by,

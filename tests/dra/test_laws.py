@@ -204,13 +204,16 @@ events = st.lists(
         some_pods.map(lambda obj: ("end", key_of(obj))),
         st.sampled_from(Kind).map(lambda kind: ("list", kind)),
         st.sampled_from(ASKS).map(lambda ask: ("ask", ask)),
+        st.just(("work", 1)),
     ),
     max_size=25,
 )
 
 
 def cluster_after(history: Iterable[tuple[str, Any]]) -> Cluster:
+    """A cluster in which new asks are counted step by step while everything changes."""
     cluster = Cluster(current(Witness(NOON)))
+    cluster.witness._tallies.devices_at_once = 1  # noqa: SLF001  # as in a cluster too large to be counted at once
     for number, (what, subject) in enumerate(history):
         match what:
             case "put":
@@ -223,6 +226,8 @@ def cluster_after(history: Iterable[tuple[str, Any]]) -> Cluster:
                 cluster.listed_again(subject)
             case "ask":
                 cluster.witness.tally(subject)
+            case "work":
+                cluster.witness.work(subject)
     return cluster
 
 
@@ -232,6 +237,8 @@ def picture(witness: Witness, now: float, pod_tolerations: tuple[Toleration, ...
     seen: list[object] = []
     for ask in ASKS:
         tally = witness.tally(ask)
+        while witness.work(1):
+            pass
         standing = witness.standing(tally, pod_tolerations, (("zone", "a"),), now)
         seen.append(
             (

@@ -7,8 +7,8 @@ from app.dra.demand import Ask
 from app.dra.objects import DeviceClass, Node, ResourceClaim, ResourceSlice
 from app.dra.pools import Condition
 from app.dra.reasons import Reason
-from app.dra.vacancy import Vacancy
 from app.dra.tallies import TALLIES_AT_MOST
+from app.dra.vacancy import Vacancy
 from app.dra.witness import DEVICES, HOLDS, Heard, Kind, Witness
 from tests.builders import (
     GPU,
@@ -206,16 +206,54 @@ def test_of_too_many_asks_the_one_not_made_for_longest_is_forgotten() -> None:
     assert cluster.vacancy(first) is cluster.vacancy(second) is FREE
 
 
-def test_of_asks_that_count_too_many_devices_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("selector", ["{0} == {0}", 'device.attributes["x"].y == "{0}"'], ids=["match", "may match"])
+def test_of_asks_that_count_too_many_devices_the_oldest_are_forgotten(
+    monkeypatch: pytest.MonkeyPatch, selector: str
+) -> None:
     """A tenant writes selectors at will; 80,000 devices must not be remembered for each."""
     monkeypatch.setattr("app.dra.tallies.COUNTED_AT_MOST", 10)
     cluster = Watched(device_class("gpu"), resource_slice(4))
     for number in range(50):
-        assert cluster.standing(Ask("gpu", (f"{number} == {number}",))).free == 4
+        cluster.standing(Ask("gpu", (selector.format(number),)))
     assert {len(each.tallies) for each in cluster.pool().devices()} == {2}
     cluster.tell(resource_slice(20))
     assert cluster.standing().free == 20  # what is asked for now is counted, however much it is
     assert {len(each.tallies) for each in cluster.pool().devices()} == {1}
+
+
+def three_pools_of_which_one_is_counted() -> Watched:
+    cluster = Watched(device_class("gpu"), *(resource_slice(2, pool=pool) for pool in ("n1", "n2", "n3")))
+    cluster.witness._tallies.devices_at_once = 1  # noqa: SLF001  # a cluster too large to be counted at once
+    assert cluster.standing().total == 2
+    return cluster
+
+
+def test_what_changes_while_it_is_counted_is_counted_once() -> None:
+    cluster = three_pools_of_which_one_is_counted()
+    cluster.tell(resource_slice(3, pool="n1"), resource_slice(3, pool="n2")).gone(resource_slice(pool="n3"))
+    while cluster.witness.work(1):
+        pass
+    assert (cluster.standing().total, cluster.standing().free) == (6, 6)
+    cluster.gone(resource_slice(pool="n1"), resource_slice(pool="n2"))
+    assert cluster.vacancy() is EMPTY
+
+
+def test_an_ask_that_is_dropped_is_not_counted_on() -> None:
+    cluster = three_pools_of_which_one_is_counted().tell(device_class("gpu", driver="nic.example.com"))
+    while cluster.witness.work(1):
+        pass
+    assert not any(each.tallies for pool in cluster.witness.pools() for each in pool.devices())
+
+
+def test_counting_that_is_spread_over_time_is_bound_by_the_same_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.dra.tallies.COUNTED_AT_MOST", 10)
+    cluster = Watched(device_class("gpu"), *(resource_slice(4, pool=pool) for pool in ("n1", "n2")))
+    cluster.witness._tallies.devices_at_once = 1  # noqa: SLF001  # a cluster too large to be counted at once
+    for number in range(3):
+        cluster.standing(Ask("gpu", (f"{number} == {number}",)))
+    while cluster.witness.work(1):
+        pass
+    assert {len(each.tallies) for each in cluster.pool("n1").devices()} == {1}
 
 
 # --- Shared counters --------------------------------------------------------------------------------------------------
