@@ -29,6 +29,8 @@ class ClassState:
     created: float
     """Epoch seconds; API timestamps have a resolution of one second."""
     generation: int
+    first_generation: int
+    """The generation it had when it was first seen here; 1: no edit was missed."""
     declares: str
     """Its explicit extended resource name; empty: none."""
     selectors: tuple[Selector, ...]
@@ -68,10 +70,13 @@ class ClassIndex:
     def apply(self, obj: DeviceClass) -> ClassState:
         """A class was seen, new or changed."""
         meta, spec = obj.metadata, obj.spec
+        generation = meta.generation if meta.generation is not None else 1
+        known = self._classes.get(meta.name)
         state = ClassState(
             name=meta.name,
             created=_created(meta.creation_timestamp),
-            generation=meta.generation if meta.generation is not None else 1,
+            generation=generation,
+            first_generation=generation if known is None else known.first_generation,
             declares=spec.extended_resource_name or "",
             selectors=selectors_of(spec.selectors),
         )
@@ -110,8 +115,8 @@ class ClassIndex:
         """Whether the scheduler may still take the class for one that declares the name."""
         if candidate.name in self._seen_declaring.get(name, ()):
             return True
-        if candidate.created >= self._started_at:
-            return False  # all its history was seen here
+        if candidate.created >= self._started_at and candidate.first_generation == 1:
+            return False  # all its history was seen here; by the time alone a clock that is ahead would say so too
         return candidate.generation >= EDITED_AT_LEAST_TWICE or (
             candidate.generation == EDITED_ONCE and bool(candidate.declares)
         )

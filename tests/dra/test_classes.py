@@ -118,8 +118,7 @@ def test_a_class_seen_declaring_a_name_stays_a_claimant(events: tuple[str, ...],
         pytest.param(3, None, 50, True, id="edited twice"),
         pytest.param(7, Y, 50, True, id="edited often"),
         pytest.param(7, Y, STARTED - 1, True, id="created a second before our start"),
-        pytest.param(7, Y, STARTED, False, id="created at our start: all edits were seen"),
-        pytest.param(7, Y, STARTED + 9, False, id="created after our start"),
+        pytest.param(7, Y, STARTED + 9, True, id="created after our start, and first seen when it had been edited"),
         pytest.param(3, None, None, True, id="of unknown age"),
     ],
 )
@@ -134,6 +133,15 @@ def test_a_class_edited_before_our_start_may_be_a_forgotten_alias(
     index.apply(device_class("old", declares=declares, created=created, generation=generation))
     assert index.claimants(X) == (("gpu", "old") if lingers else ("gpu",))
     assert index.claimants("example.com/nobody") == ()
+
+
+@pytest.mark.parametrize("created", [STARTED, STARTED + 9], ids=["at our start", "after our start"])
+def test_a_class_all_of_whose_edits_were_seen_leaves_no_other_alias(created: float) -> None:
+    index = ClassIndex(STARTED)
+    index.apply(device_class("gpu", declares=X, created=STARTED + 1))
+    for generation in (1, 2, 7):
+        index.apply(device_class("other", declares=Y, created=created, generation=generation))
+    assert index.claimants(X) == ("gpu",)
 
 
 def test_a_creation_time_nobody_can_read_is_an_unknown_age_and_stops_nothing() -> None:

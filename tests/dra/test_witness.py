@@ -238,6 +238,19 @@ def test_what_changes_while_it_is_counted_is_counted_once() -> None:
     assert cluster.vacancy() is EMPTY
 
 
+def test_a_slice_that_is_replaced_while_its_pool_is_counted_is_not_counted() -> None:
+    def part(name: str, *devices: str) -> ResourceSlice:
+        return resource_slice([device(each) for each in devices], name=name, slices=2)
+
+    cluster = Watched(device_class("gpu"), part("a", "0"), part("b", "1"))
+    cluster.witness._tallies.devices_at_once = 1  # noqa: SLF001
+    assert cluster.standing().total == 1
+    cluster.tell(part("b", "1", "2"))
+    while cluster.witness.work(1):
+        pass
+    assert cluster.free() == ["n1/0", "n1/1", "n1/2"]
+
+
 def test_an_ask_that_is_dropped_is_not_counted_on() -> None:
     cluster = three_pools_of_which_one_is_counted().tell(device_class("gpu", driver="nic.example.com"))
     while cluster.witness.work(1):
