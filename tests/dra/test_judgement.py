@@ -548,7 +548,7 @@ def test_row_58_an_allocated_claim_needs_nothing_new_also_if_only_the_witness_kn
         pytest.param(
             {"created": 50.0, "generation": 2, "declares": "example.com/y"}, 1, HAS_ROOM, id="row 120: another name now"
         ),
-        pytest.param({"created": NOON + 1, "generation": 3}, 1, IS_FULL, id="created after our start"),
+        pytest.param({"created": NOON + 1, "generation": 1}, 1, IS_FULL, id="created after our start, never edited"),
     ],
 )
 def test_every_class_that_may_claim_the_name_must_be_full(
