@@ -8,6 +8,7 @@ from the snapshot, never from a request.
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, generate_latest
@@ -60,10 +61,34 @@ class DoorCounts:
         self.seconds += seconds
 
 
+@dataclass(frozen=True, slots=True)
+class WatchCounts:
+    """How it stands with the watch of one kind."""
+
+    kind: str
+    current: bool
+    objects: int
+    unreadable: int
+    interruptions: int
+
+
+@dataclass(frozen=True, slots=True)
+class RiverCounts:
+    """What happened in the slow river since the start."""
+
+    requests: Mapping[tuple[str, str], int]
+    """Pool status requests by driver and outcome."""
+    refresh_seconds: float
+    """How long the last round of them took."""
+    sources: Mapping[str, str]
+    """Whom the judgement believes, by driver."""
+    watches: tuple[WatchCounts, ...]
+
+
 class Metrics:
     """The text of `/metrics`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - parts are handed in
         self,
         *,
         version: str,
@@ -71,12 +96,16 @@ class Metrics:
         world: Callable[[], World],
         now: Callable[[], float],
         certificate_ends: Callable[[], float],
+        river: Callable[[], RiverCounts] | None = None,
     ) -> None:
+        """`river`: None where files stand in for a cluster."""
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
         PlatformCollector(registry=self._registry)
         self._registry.register(_Doors(counts))
         self._registry.register(_World(world, now))
+        if river is not None:
+            self._registry.register(_River(river))
         self._registry.register(_Process(version, certificate_ends))
 
     def text(self) -> bytes:
@@ -144,6 +173,41 @@ class _World(Collector):
         for labels, count in sorted(by_vacancy.items()):
             gauge.add_metric(labels, count)
         yield gauge
+
+
+class _River(Collector):
+    """The slow river: what is read of the cluster, and how current it is."""
+
+    def __init__(self, counts: Callable[[], RiverCounts]) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+        counts = self._counts()
+        yield _counter(
+            "vacancy_pool_status_requests",
+            "Requests for pool statuses, by driver and outcome.",
+            ("driver", "outcome"),
+            counts.requests,
+        )
+        yield GaugeMetricFamily("vacancy_refresh_seconds", "Time of the last round of them.", counts.refresh_seconds)
+        sources = GaugeMetricFamily("vacancy_driver_source", "1, for the source in use.", labels=("driver", "source"))
+        for labels in sorted(counts.sources.items()):
+            sources.add_metric(labels, 1)
+        yield sources
+        current = GaugeMetricFamily("vacancy_watch_current", "1 while the kind is known and current.", labels=("kind",))
+        objects = GaugeMetricFamily("vacancy_watch_objects", "Objects of the kind.", labels=("kind",))
+        unreadable = GaugeMetricFamily("vacancy_watch_unreadable", "Of these, not understood.", labels=("kind",))
+        for watch in counts.watches:
+            current.add_metric((watch.kind,), watch.current)
+            objects.add_metric((watch.kind,), watch.objects)
+            unreadable.add_metric((watch.kind,), watch.unreadable)
+        yield from (current, objects, unreadable)
+        yield _counter(
+            "vacancy_watch_interruptions",
+            "How often the kind was lost.",
+            ("kind",),
+            {(watch.kind,): watch.interruptions for watch in counts.watches},
+        )
 
 
 class _Process(Collector):

@@ -15,15 +15,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import uvloop
 
+from app.cluster.client import BadConfig
 from app.cluster.manifests import ManifestError
 from app.dra.capacity import capacity
 from app.dra.meaning import meaning
 from app.embedded import Embedded, refused_name, what_to_try
 from app.listeners import Listener, bound_socket
+from app.live import Live
 from app.logs import configure_logging
 from app.metrics import DoorCounts, Metrics
 from app.parts import clock, judgement_policy, readers, rules
@@ -51,40 +54,55 @@ def run(settings: Settings) -> int:
     """Serve until told to stop; return the exit code. Raises BadSettings with all that keeps it from starting."""
     configure_logging(as_json=settings.log_format == "json", level=settings.log_level)
     with contextlib.ExitStack() as stack, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        server = Server(settings, stack)
-        runner.run(server.run())
+        problems: list[str] = []
+        cluster = runner.run(open_cluster(settings, problems))
+        runner.run(Server(settings, cluster, stack, problems=problems).run())
     return 0
 
 
 class Server:
     """All parts of `vacancy serve`. What they hold of the outside is released by `stack`. Raises BadSettings."""
 
-    def __init__(self, settings: Settings, stack: contextlib.ExitStack, drain_seconds: float = DRAIN_SECONDS) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        cluster: Embedded | Live | None,
+        stack: contextlib.ExitStack,
+        *,
+        drain_seconds: float = DRAIN_SECONDS,
+        problems: Sequence[str] = (),
+    ) -> None:
+        """`cluster`: what `open_cluster` gave, `problems`: what it noted."""
         now = clock(settings)
-        problems: list[str] = []
+        noted, problems = problems, []
         webhook_socket = _socket(settings, "listen", stack, problems)
         web_socket = _socket(settings, "web-listen", stack, problems)
         self._trial_folder = _throw_away_pair(settings, stack, problems)
         certificate = _certificate(settings.tls_dir or self._trial_folder, problems)
-        embedded = _embedded(settings, problems)
-        if problems or not (webhook_socket and web_socket and certificate and embedded):
+        problems += noted
+        if problems or not (webhook_socket and web_socket and certificate and cluster):
             raise BadSettings(tuple(problems))
-        world = embedded.latest.get
+        world = cluster.latest.get
         counts, self.probes = DoorCounts(), Probes()
         door = AdmissionDoor(
-            rules=rules(settings), world=world, reader=embedded, now=now, counts=counts, probes=self.probes
+            rules=rules(settings), world=world, reader=cluster, now=now, counts=counts, probes=self.probes
         )
         metrics = Metrics(
-            version=version(), counts=counts, world=world, now=now, certificate_ends=lambda: certificate.not_after
+            version=version(),
+            counts=counts,
+            world=world,
+            now=now,
+            certificate_ends=lambda: certificate.not_after,
+            river=cluster.counts if isinstance(cluster, Live) else None,
         )
         web = create_application(
             Answers(
                 now=now,
                 capacity=lambda: capacity(world(), now()),
                 meaning=lambda name: meaning(name, world(), now()),
-                check=Checker(world=world, reader=embedded, now=now, audience=readers(settings)),
+                check=Checker(world=world, reader=cluster, now=now, audience=readers(settings)),
                 metrics=metrics.text,
-                notice=lambda: embedded.problem,
+                notice=lambda: cluster.problem,
                 probes=self.probes,
                 hide_names=settings.hide_names,
                 version=version(),
@@ -95,8 +113,9 @@ class Server:
         self.probes.checks = {
             "certificate": lambda: "" if time.time() < certificate.not_after else "expired",
             "listener": lambda: "" if self.webhook.listening.is_set() else "not listening yet",
+            "cluster": cluster.missing if isinstance(cluster, Live) else lambda: "",
         }
-        self._certificate, self._embedded, self._drain_seconds = certificate, embedded, drain_seconds
+        self._certificate, self._cluster, self._drain_seconds = certificate, cluster, drain_seconds
         self._now = now
         self._told, self._told_again = asyncio.Event(), asyncio.Event()
 
@@ -108,13 +127,15 @@ class Server:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
         async with asyncio.TaskGroup() as group:
-            endless = [group.create_task(self._follow_certificate()), group.create_task(self._follow_manifests())]
+            endless = [group.create_task(self._follow_certificate()), group.create_task(self._follow_cluster())]
             servers = [group.create_task(each.run_until_stopped()) for each in (self.webhook, self.web)]
             group.create_task(self._say_when_ready())
             await self._drained()
             await asyncio.gather(*servers)
             for task in endless:
                 task.cancel()
+        if isinstance(self._cluster, Live):
+            await self._cluster.close()
         _log.info("stopped")
 
     def stop(self) -> None:
@@ -138,7 +159,7 @@ class Server:
         gc.freeze()
         _log.info("ready", extra={"facts": {"webhook": self.webhook.address, "web": self.web.address}})
         if self._trial_folder is not None:
-            name = refused_name(self._embedded.latest.get(), self._now())
+            name = refused_name(self._cluster.latest.get(), self._now())
             sys.stderr.write(what_to_try(name, self._trial_folder, self.webhook.address, self.web.address))
 
     async def _follow_certificate(self) -> None:
@@ -153,10 +174,12 @@ class Server:
                     kept = problem
                     _log.warning("certificate kept", extra={"facts": {"problem": problem}})
 
-    async def _follow_manifests(self) -> None:
+    async def _follow_cluster(self) -> None:
+        if isinstance(self._cluster, Live):
+            await self._cluster.follow()
         while True:
             await asyncio.sleep(MANIFEST_SECONDS)
-            await asyncio.to_thread(self._embedded.look)
+            await asyncio.to_thread(self._cluster.look)
 
 
 # --- What comes from outside; each problem is noted, so that all are reported at once ---------------------------------
@@ -171,12 +194,21 @@ def _socket(settings: Settings, name: str, stack: contextlib.ExitStack, problems
         return None
 
 
-def _embedded(settings: Settings, problems: list[str]) -> Embedded | None:
-    if settings.manifests is None:
-        problems.append("--manifests: expected a file or folder to serve; a live cluster is not served yet")
-        return None
+async def open_cluster(settings: Settings, problems: list[str]) -> Embedded | Live | None:
+    """The files or the cluster to judge by; None where there is a problem, which is noted."""
+    if settings.manifests is not None:
+        return _embedded(settings.manifests, settings, problems)
+    policy, now = judgement_policy(settings), clock(settings)
     try:
-        embedded = Embedded(settings.manifests, judgement_policy(settings), clock(settings), count_ahead=True)
+        return await Live.connect(settings.kubeconfig, settings.context or None, policy, now, settings.refresh_seconds)
+    except BadConfig as error:
+        problems.append(f"no cluster: {error}; or expected --manifests PATH")
+        return None
+
+
+def _embedded(manifests: Path, settings: Settings, problems: list[str]) -> Embedded | None:
+    try:
+        embedded = Embedded(manifests, judgement_policy(settings), clock(settings), count_ahead=True)
     except ManifestError as error:
         problems.extend(str(error).splitlines())
         return None

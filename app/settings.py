@@ -296,8 +296,8 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("page-url", "", _URL, "Address of the capacity page, named in refusals."),
     Setting("hide-names", "false", _TRUTH, "Leave out the names of pools and nodes in all answers."),
-    Setting("kubeconfig", "", _PATH, "Kubeconfig of the cluster to serve.", serve_only=True),
-    Setting("context", "", _TEXT, "Context of the kubeconfig.", serve_only=True),
+    Setting("kubeconfig", "", _PATH, "Kubeconfig of the cluster."),
+    Setting("context", "", _TEXT, "Context of the kubeconfig."),
     Setting("refresh-seconds", "60", _SECONDS, "Time between two pool status requests to a driver.", serve_only=True),
     Setting(
         "mode",

@@ -263,7 +263,8 @@ def while_serving(settings: Settings, drain_seconds: float, story: Callable[[ser
 
     async def main() -> None:
         with contextlib.ExitStack() as stack:
-            server = serve.Server(settings, stack, drain_seconds)
+            cluster = await serve.open_cluster(settings, [])
+            server = serve.Server(settings, cluster, stack, drain_seconds=drain_seconds)
             running = asyncio.create_task(server.run())
             await server.webhook.listening.wait()
             await server.web.listening.wait()
@@ -349,6 +350,12 @@ def test_a_new_certificate_is_shown_to_new_connections(
     while_serving(settings_for(tmp_path, tls_dir=str(folder)), 0.0, story)
 
 
+def start(settings: Settings, stack: contextlib.ExitStack) -> None:
+    problems: list[str] = []
+    cluster = asyncio.run(serve.open_cluster(settings, problems))
+    serve.Server(settings, cluster, stack, problems=problems)
+
+
 # --- Not starting -----------------------------------------------------------------------------------------------------
 
 
@@ -358,14 +365,17 @@ def test_everything_that_keeps_it_from_starting_is_told_at_once(tmp_path: Path) 
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         flags = {"manifests": str(tmp_path), "listen": address, "tls-dir": str(tmp_path / "nothing")}
         with contextlib.ExitStack() as stack, pytest.raises(BadSettings) as caught:
-            serve.Server(read_settings(flags | {"web-listen": "127.0.0.1:0"}, {}), stack)
+            start(read_settings(flags | {"web-listen": "127.0.0.1:0"}, {}), stack)
     listen, certificate, manifest = caught.value.problems
     assert listen.startswith(f"--listen={address}: ")
     assert certificate.startswith(f"--tls-dir: can't read {tmp_path / 'nothing'}/tls.crt: No such file")
     assert manifest.startswith(f"{tmp_path}/broken.yaml:1: ")
 
 
-def test_without_manifests_there_is_nothing_to_serve_yet() -> None:
+def test_without_files_and_without_a_cluster_there_is_nothing_to_serve(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     with contextlib.ExitStack() as stack, pytest.raises(BadSettings) as caught:
-        serve.Server(read_settings({"listen": "127.0.0.1:0", "web-listen": ":0"}, {}), stack)
-    assert [problem.partition(":")[0] for problem in caught.value.problems] == ["--tls-dir", "--manifests"]
+        start(read_settings({"listen": "127.0.0.1:0", "web-listen": "127.0.0.1:0"}, {}), stack)
+    assert [problem.partition(":")[0] for problem in caught.value.problems] == ["--tls-dir", "no cluster"]

@@ -1,0 +1,67 @@
+"""The claims and templates a pod names, read for its review: the only calls that a review waits for."""
+
+import asyncio
+import re
+from collections.abc import Iterable
+from typing import TypeVar
+
+import msgspec
+
+from app.cluster.client import ApiClient, ApiError, NotFound
+from app.dra.demand import ClaimReferences, Lookup, Lookups
+from app.dra.objects import ResourceClaim, ResourceClaimTemplate
+
+BUDGET_SECONDS = 0.3
+"""For everything a pod names, read in parallel; the webhook as a whole has a second."""
+
+NAMES_AT_MOST = 32
+"""Claims, and templates, of one pod that are read; the rest counts as not read."""
+
+READS_AT_ONCE = 32
+"""Of all reviews together: they must not take the connections that the slow river lives on."""
+
+_PATH = "/apis/resource.k8s.io/v1/namespaces"
+_NAME = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
+"""A DNS subdomain, as every object's name is one."""
+
+Read = TypeVar("Read", ResourceClaim, ResourceClaimTemplate)
+
+_claims = msgspec.json.Decoder(ResourceClaim)
+_templates = msgspec.json.Decoder(ResourceClaimTemplate)
+
+
+class ClaimReader:
+    """Reads what pods name."""
+
+    def __init__(self, client: ApiClient, budget_seconds: float = BUDGET_SECONDS) -> None:
+        self._client, self._budget_seconds = client, budget_seconds
+        self._at_once = asyncio.Semaphore(READS_AT_ONCE)
+
+    async def lookups(self, namespace: str, references: ClaimReferences) -> Lookups:
+        """The claims and templates of that namespace, within the budget; what cannot be read says so in the answer."""
+        claims, templates = await asyncio.gather(
+            self._read_all(namespace, "resourceclaims", references.claims, _claims),
+            self._read_all(namespace, "resourceclaimtemplates", references.templates, _templates),
+        )
+        return Lookups(claims, templates)
+
+    async def _read_all(
+        self, namespace: str, plural: str, names: Iterable[str], decoder: msgspec.json.Decoder[Read]
+    ) -> dict[str, Read | Lookup]:
+        distinct = list(dict.fromkeys(names))
+        read = await asyncio.gather(
+            *(self._read(namespace, plural, name, decoder) for name in distinct[:NAMES_AT_MOST])
+        )
+        return dict.fromkeys(distinct, Lookup.FAILED) | dict(zip(distinct, read, strict=False))
+
+    async def _read(self, namespace: str, plural: str, name: str, decoder: msgspec.json.Decoder[Read]) -> Read | Lookup:
+        if not (_NAME.fullmatch(namespace) and _NAME.fullmatch(name)):
+            return Lookup.MISSING  # nothing has such a name, and as part of a URL it might mean something else
+        path = f"{_PATH}/{namespace}/{plural}/{name}"
+        try:
+            async with asyncio.timeout(self._budget_seconds), self._at_once:
+                return decoder.decode(await self._client.request("GET", path))
+        except NotFound:
+            return Lookup.MISSING
+        except (ApiError, TimeoutError, msgspec.MsgspecError):
+            return Lookup.FAILED

@@ -1,0 +1,156 @@
+"""A live cluster: watches keep the view current, and pool statuses are asked for beside them. The other `embedded`.
+
+Starting waits for nothing: until the first lists are complete everything is unknown, which admits.
+"""
+
+import asyncio
+import gc
+import logging
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn, Self
+
+from app.cluster.client import ApiClient, ApiError
+from app.cluster.lookups import ClaimReader
+from app.cluster.refresher import Refresher
+from app.cluster.watch import State, Watch, watches
+from app.dra.demand import Ask, ClaimReferences, Lookups
+from app.dra.judgement import Policy, Source, World
+from app.dra.snapshot import Snapshot
+from app.dra.witness import Kind, Witness
+from app.latest_snapshot import LatestSnapshot
+from app.metrics import RiverCounts, WatchCounts
+
+FIRST_SYNC_SECONDS = 10.0
+"""Readiness waits so long for the first lists; then to answer "unknown" is better than not to be there."""
+
+VERSION_SECONDS = (0.5, 5.0)
+"""Between two times the API server is asked for its version while it does not answer."""
+
+COUNTED_DEVICES = 200
+"""Looked at in one piece for an ask that is new: about 1 ms."""
+
+COUNTING_PAUSE_SECONDS = 0.002
+"""Between two such pieces; a review needs several turns of the loop."""
+
+CLASSES_SECONDS = 1.0
+"""Between two looks for classes that are not counted yet, so that their first review finds them ready."""
+
+_log = logging.getLogger(__name__)
+
+
+class Live:
+    """One cluster, followed for as long as `follow` runs."""
+
+    def __init__(self, client: ApiClient, policy: Policy, now: Callable[[], float], refresh_seconds: float) -> None:
+        self._client, self._now = client, now
+        self._witness = Witness(now())
+        self.latest = LatestSnapshot(World(self._witness, Snapshot({}), policy))
+        self._reader = ClaimReader(client)
+        self._watches = watches(client, self._witness, now)
+        self._refresher = Refresher(client, self.latest, refresh_seconds=refresh_seconds)
+        self._started_at = now()
+
+    @classmethod
+    async def connect(
+        cls,
+        kubeconfig: Path | None,
+        context: str | None,
+        policy: Policy,
+        now: Callable[[], float],
+        refresh_seconds: float,
+    ) -> Self:
+        """For the cluster that kubectl would talk to; nothing is read yet. Raises BadConfig."""
+        return cls(await ApiClient.connect(kubeconfig, context), policy, now, refresh_seconds)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.close()
+
+    async def lookups(self, namespace: str, references: ClaimReferences) -> Lookups:
+        """The claims and templates a pod names, read for its review."""
+        return await self._reader.lookups(namespace, references)
+
+    @property
+    def problem(self) -> str:
+        """What is not current, for the page; empty where all is."""
+        return "; ".join(
+            f"{health.kind.value}: {health.problem or health.state}"
+            for health in (watch.health for watch in self._watches)
+            if health.state is not State.CURRENT
+        )
+
+    @property
+    def known(self) -> bool:
+        """Whether everything that may be read has been read once and is current."""
+        return all(watch.health.state in (State.CURRENT, State.DENIED) for watch in self._watches)
+
+    def missing(self) -> str:
+        """What readiness waits for; empty: nothing, or it has waited long enough."""
+        late = self._now() - self._started_at >= FIRST_SYNC_SECONDS
+        return "" if late or self.known else f"not read yet: {self.problem}"
+
+    def counts(self) -> RiverCounts:
+        """What a scrape is told of the slow river."""
+        healths = [watch.health for watch in self._watches]
+        return RiverCounts(
+            requests=self._refresher.requests,
+            refresh_seconds=self._refresher.tick_seconds,
+            sources={driver: state.source or "none" for driver, state in self._refresher.states.items()},
+            watches=tuple(
+                WatchCounts(h.kind.value, h.state is State.CURRENT, h.objects, h.unreadable, h.interruptions)
+                for h in healths
+            ),
+        )
+
+    async def follow(self) -> NoReturn:
+        """Read and go on reading until cancelled."""
+        await self._learn_version()
+        async with asyncio.TaskGroup() as group:
+            for watch in self._watches:
+                group.create_task(self._run(watch))
+            if self.latest.get().policy.source is not Source.WITNESS:
+                group.create_task(self._refresher.run(self._now))
+            await self._count()
+        raise AssertionError("what is followed for ever has ended")
+
+    async def _learn_version(self) -> None:
+        """The version decides how the rest is read, so that nothing is read before it is known."""
+        while True:
+            try:
+                self._witness.server_minor = await self._client.server_minor()
+            except ApiError as error:
+                _log.warning("API server does not tell its version", extra={"facts": {"problem": str(error)}})
+                await asyncio.sleep(random.uniform(*VERSION_SECONDS))  # noqa: S311 - no secret
+            else:
+                return
+
+    async def _run(self, watch: Watch) -> None:
+        """Claims wait for pods: to learn of the pods last would mean to look at all claims once more, in one piece."""
+        if watch.collection.kind is Kind.RESOURCE_CLAIMS:
+            pods = [other for other in self._watches if other.collection.kind in (Kind.PODS, Kind.ENDED_PODS)]
+            while any(other.health.state is State.STARTING for other in pods):  # noqa: ASYNC110 - once, at the start
+                await asyncio.sleep(COUNTING_PAUSE_SECONDS * 25)
+        await watch.run()
+
+    async def _count(self) -> NoReturn:
+        """Count for asks that are new, a little at a time, and for every class before it is asked for."""
+        while not self.known:
+            gc.freeze()  # what was read stays: to look through it again and again would hold the loop (measured)
+            await asyncio.sleep(COUNTING_PAUSE_SECONDS * 25)
+        gc.freeze()
+        while True:
+            for known in list(self._witness.classes) if self._witness.devices_unknown is None else ():
+                self._witness.tally(Ask(known.name))
+                await self._count_some()
+            for _ in range(20):
+                await self._count_some()
+                await asyncio.sleep(CLASSES_SECONDS / 20)
+
+    async def _count_some(self) -> None:
+        """What is waiting to be counted, with pauses."""
+        more = True
+        while more:
+            more = self._witness.work(COUNTED_DEVICES)
+            await asyncio.sleep(COUNTING_PAUSE_SECONDS)

@@ -1,0 +1,529 @@
+"""A small HTTP API server on loopback: it stores objects, lists them in pages, watches them, and misbehaves on command.
+
+It stores and returns; it never decides. What the real one would make of an object (a status, a phase) is put here by
+the test. Versions, pages, watch events, bookmarks, selectors, UID preconditions and error bodies are those that
+kube-apiserver 1.37 sends. Everything runs in the event loop of the test: what a test does here has happened when the
+call returns, and no lock is needed.
+
+    async with ApiServer() as server:
+        server.put(SLICES, {"metadata": {"name": "s1"}, "spec": ...})
+        server.fault(Fault(status=503), path=SLICES, watch=False)       # the next list of slices fails, once
+        client = await ApiClient.connect(server.kubeconfig(tmp_path), None)
+"""
+
+import asyncio
+import base64
+import json
+import re
+import ssl
+import time
+import uuid
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+from aiohttp import web
+
+Json = dict[str, Any]
+Name = tuple[str, str]
+"""Namespace (empty for kinds without) and name."""
+
+RESOURCE = "/apis/resource.k8s.io/v1"
+CLASSES = f"{RESOURCE}/deviceclasses"
+SLICES = f"{RESOURCE}/resourceslices"
+CLAIMS = f"{RESOURCE}/resourceclaims"
+TEMPLATES = f"{RESOURCE}/resourceclaimtemplates"
+TAINT_RULES = f"{RESOURCE}/devicetaintrules"
+POOL_STATUS_REQUESTS = "/apis/resource.k8s.io/v1alpha3/resourcepoolstatusrequests"
+NODES = "/api/v1/nodes"
+PODS = "/api/v1/pods"
+
+_PATH = re.compile(
+    r"(?P<group>/api/v1|/apis/[^/]+/[^/]+)(?:/namespaces/(?P<namespace>[^/]+))?/(?P<plural>[^/]+)(?:/(?P<name>[^/]+))?"
+)
+
+
+async def eventually(what: str, holds: Callable[[], object], seconds: float = 30.0) -> None:
+    """Let the loop run until it holds. Raises TimeoutError that says `what` did not happen; only a fault waits long."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what}: not within {seconds:.0f} s")
+        await asyncio.sleep(0.005)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request as it came in."""
+
+    method: str
+    path: str
+    """Quoted as it was sent."""
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
+    at: float
+    """When, by the clock of `time.monotonic`."""
+
+    @property
+    def watch(self) -> bool:
+        return self.query.get("watch") in ("1", "true")
+
+    @property
+    def accept(self) -> str:
+        return self.headers.get("Accept", "")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happens to a request instead of an answer."""
+
+    status: int = 0
+    """Answer with this status code; 0 goes on to the real answer, after the delay."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    """None: a Status object of that code."""
+    delay_seconds: float = 0.0
+    silent: bool = False
+    """Never answer, and keep the connection."""
+    cut: bool = False
+    """Drop the connection before the answer."""
+
+
+@dataclass
+class _Order:
+    """A fault that waits for its request."""
+
+    fault: Fault
+    method: str | None
+    path: str | None
+    watch: bool | None
+    times: int | None
+
+    def concerns(self, asked: Asked) -> bool:
+        wanted = ((self.method, asked.method), (self.watch, asked.watch), (self.path, asked.path))
+        return self.times != 0 and all(want is None or want == have for want, have in wanted)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a pool status request gets."""
+
+    status: Json
+    after_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Event:
+    version: int
+    collection: str
+    new: Json | None
+    old: Json | None
+
+
+@dataclass(eq=False)
+class Watcher:
+    """One open watch; a test that wants a word with it finds it by `ApiServer.watchers`."""
+
+    asked: Asked
+    response: web.StreamResponse
+    transport: asyncio.Transport | None
+    lines: asyncio.Queue[bytes | None] = field(default_factory=asyncio.Queue)
+    """None ends the watch in an orderly way."""
+    hushed: bool = False
+    """From now on nothing is sent, and nothing closed."""
+    sent: int = 0
+
+
+class ApiServer:
+    """The server; open it with `async with`."""
+
+    def __init__(self, *, tls: ssl.SSLContext | None = None) -> None:
+        self.url = ""
+        self.minor = "37"
+        self.token: str | None = None
+        """If set, who does not bring it gets 401."""
+        self.refused: dict[str, int] = {}
+        """Status codes by collection: 403 for a kind that may not be read, 404 for one that is not served."""
+        self.answers: dict[tuple[str, str | None], Answer] = {}
+        """What a pool status request for (driver, pool or None) gets; without an entry it is never answered."""
+        self.on_create: Callable[[str, Json], None] = lambda _collection, _object: None
+        """Called with every object that was created over HTTP, before the client hears of it."""
+        self.bookmark_seconds = 60.0
+        self.gone_in_watch = True
+        """A watch from too old a version: an ERROR event in a watch that opens (as 1.37), or status 410."""
+        self.asked: list[Asked] = []
+        self.watchers: list[Watcher] = []
+        self._objects: dict[str, dict[Name, Json]] = {}
+        self._version = 1000
+        self._history: deque[_Event] = deque()
+        self._history_starts = 0
+        self._pages: dict[str, tuple[int, list[Json]]] = {}
+        self._orders: list[_Order] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._runner: web.AppRunner | None = None
+        self._port, self._tls = 0, tls
+
+    # --- Life ---------------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Listen; after a stop on the same port again, with the same objects."""
+        application = web.Application(client_max_size=16 * 1024 * 1024)
+        application.router.add_route("*", "/{tail:.*}", self._serve)
+        self._runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=0.0)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self._port, reuse_address=True, ssl_context=self._tls)
+        await site.start()
+        self._port = self._runner.addresses[0][1]
+        self.url = f"{'https' if self._tls else 'http'}://127.0.0.1:{self._port}"
+
+    async def stop(self) -> None:
+        """Close everything at once, as a crash does."""
+        for watcher in list(self.watchers):
+            self.cut(watcher)
+        for task in self._tasks:
+            task.cancel()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    def kubeconfig(self, folder: Path, **user: object) -> Path:
+        """A kubeconfig for this server; `user`: how to log in, in a kubeconfig's words (`token`, `exec`)."""
+        path = folder / "kubeconfig"
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "here",
+            "clusters": [{"name": "here", "cluster": {"server": self.url}}],
+            "users": [{"name": "me", "user": user}],
+            "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
+        }
+        path.write_text(json.dumps(content))  # JSON is YAML
+        return path
+
+    # --- What a test puts in ------------------------------------------------------------------------------------------
+
+    def put(self, collection: str, obj: Mapping[str, Any]) -> Json:
+        """Create or replace an object; what a server sets and `obj` lacks (uid, creationTimestamp) is set."""
+        meta = dict(obj.get("metadata", {}))
+        name = (meta.get("namespace", ""), meta["name"])
+        stored = self._objects.setdefault(collection, {})
+        old = stored.get(name)
+        known = {"uid": str(uuid.uuid4()), "creationTimestamp": _stamp()} if old is None else old["metadata"]
+        meta = {key: known[key] for key in ("uid", "creationTimestamp")} | meta
+        self._version += 1
+        new = {**obj, "metadata": meta | {"resourceVersion": str(self._version)}}
+        stored[name] = new
+        self._tell(_Event(self._version, collection, new, old))
+        return new
+
+    def remove(self, collection: str, name: str, namespace: str = "") -> None:
+        """Delete an object."""
+        old = self._objects[collection].pop((namespace, name))
+        self._version += 1
+        last = {**old, "metadata": old["metadata"] | {"resourceVersion": str(self._version)}}
+        self._tell(_Event(self._version, collection, None, last))
+
+    def objects(self, collection: str) -> list[Json]:
+        """All objects of a collection, in the order of their names."""
+        return [obj for _, obj in sorted(self._objects.get(collection, {}).items())]
+
+    # --- Misbehaving --------------------------------------------------------------------------------------------------
+
+    def fault(
+        self,
+        fault: Fault,
+        *,
+        method: str | None = None,
+        path: str | None = None,
+        watch: bool | None = None,
+        times: int | None = 1,
+    ) -> None:
+        """The next requests like this meet a fault; `times` None: until `heal`."""
+        self._orders.append(_Order(fault, method, path, watch, times))
+
+    def heal(self) -> None:
+        """No fault waits any more."""
+        self._orders.clear()
+
+    def compact(self) -> None:
+        """Forget the past: watches from before and pages of lists begun before are gone (410)."""
+        self._history.clear()
+        self._history_starts = self._version
+        self._pages.clear()
+
+    def watches(self, collection: str, *, selector: str | None = None) -> list[Watcher]:
+        """Open watches of a collection, the oldest first; `selector`: only those with that field selector ("" none)."""
+        found = [watcher for watcher in self.watchers if watcher.asked.path == collection]
+        return [w for w in found if selector is None or w.asked.query.get("fieldSelector", "") == selector]
+
+    def lists(self, collection: str) -> int:
+        """How often a list of the collection was begun; later pages and looks at one object do not count."""
+        lists = [asked.query for asked in self.asked if asked.path == collection and not asked.watch]
+        return sum("continue" not in query and query.get("limit") != "1" for query in lists)
+
+    def say(self, watcher: Watcher, raw: bytes) -> None:
+        """Send these bytes in an open watch, whatever they are."""
+        watcher.lines.put_nowait(raw)
+
+    def bookmark(self, watcher: Watcher) -> None:
+        """Send a bookmark of the current version."""
+        self.say(watcher, _line("BOOKMARK", {"metadata": {"resourceVersion": str(self._version)}}))
+
+    def error(self, watcher: Watcher, code: int) -> None:
+        """Send an ERROR event, and end the watch, as the real server does."""
+        self.say(watcher, _line("ERROR", _status(code)))
+        watcher.lines.put_nowait(None)
+
+    def end(self, watcher: Watcher) -> None:
+        """End a watch in an orderly way, as after `timeoutSeconds`."""
+        watcher.lines.put_nowait(None)
+
+    def cut(self, watcher: Watcher) -> None:
+        """Drop the connection of a watch at once."""
+        if watcher.transport is not None:
+            watcher.transport.abort()
+
+    # --- HTTP ---------------------------------------------------------------------------------------------------------
+
+    async def _serve(self, request: web.Request) -> web.StreamResponse:  # noqa: PLR0911 - every refusal is a return
+        asked = Asked(
+            method=request.method,
+            path=request.rel_url.raw_path,
+            query=dict(request.query),
+            headers=dict(request.headers),
+            body=await request.read(),
+            at=time.monotonic(),
+        )
+        self.asked.append(asked)
+        order = next((order for order in self._orders if order.concerns(asked)), None)
+        if order is not None:
+            order.times = None if order.times is None else order.times - 1
+            answer = await _suffer(order.fault, request)
+            if answer is not None:
+                return answer
+        where = _PATH.fullmatch(request.path)
+        collection = f"{where['group']}/{where['plural']}" if where else ""
+        scheme, _, token = asked.headers.get("Authorization", "").partition(" ")
+        if self.token is not None and (scheme.lower(), token) != ("bearer", self.token):
+            return _refusal(401)
+        if request.path == "/version":
+            return web.json_response({"major": "1", "minor": self.minor})
+        if where is None or collection in self.refused:
+            return _refusal(self.refused.get(collection, 404))
+        listing = asked.method == "GET" and not where["name"] and not asked.watch
+        if "as=PartialObjectMetadata" in asked.accept and ("List;" in asked.accept) != listing:
+            return _refusal(406)
+        name = (where["namespace"] or "", where["name"] or "")
+        if asked.watch:
+            return await self._watch(collection, asked, request)
+        actions: dict[tuple[str, bool], Callable[[str, Name, Asked], Awaitable[web.Response]]] = {
+            ("GET", False): self._list,
+            ("GET", True): self._read,
+            ("POST", False): self._create,
+            ("DELETE", True): self._delete,
+        }
+        action = actions.get((asked.method, where["name"] is not None))
+        return _refusal(405) if action is None else await action(collection, name, asked)
+
+    async def _list(self, collection: str, name: Name, asked: Asked) -> web.Response:
+        limit = int(asked.query.get("limit", "0"))
+        token = asked.query.get("continue")
+        if token is not None:
+            if token not in self._pages:
+                return _refusal(410)
+            version, left = self._pages.pop(token)
+        else:
+            found = self.objects(collection)
+            version, left = self._version, [obj for obj in found if _selected(obj, asked.query, name[0])]
+        page, rest = (left[:limit], left[limit:]) if limit else (left, [])
+        meta: Json = {"resourceVersion": str(version)}
+        if rest:
+            meta["continue"] = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()
+            meta["remainingItemCount"] = len(rest)
+            self._pages[meta["continue"]] = (version, rest)
+        return web.json_response({"kind": "List", "metadata": meta, "items": [_form(obj, asked) for obj in page]})
+
+    async def _read(self, collection: str, name: Name, asked: Asked) -> web.Response:
+        found = self._objects.get(collection, {}).get(name)
+        return _refusal(404) if found is None else web.json_response(_form(found, asked))
+
+    async def _create(self, collection: str, name: Name, asked: Asked) -> web.Response:
+        obj = json.loads(asked.body)
+        obj.pop("status", None)  # a status is not created
+        meta = obj["metadata"]
+        if not meta.get("name"):
+            meta["name"] = f"{meta['generateName']}{uuid.uuid4().hex[:5]}"
+        if name[0]:
+            meta["namespace"] = name[0]
+        if (meta.get("namespace", ""), meta["name"]) in self._objects.get(collection, {}):
+            return _refusal(409)
+        made = self.put(collection, obj)
+        if collection == POOL_STATUS_REQUESTS:
+            self._answer_later(made)
+        self.on_create(collection, made)
+        return web.json_response(made, status=201)
+
+    async def _delete(self, collection: str, name: Name, asked: Asked) -> web.Response:
+        found = self._objects.get(collection, {}).get(name)
+        if found is None:
+            return _refusal(404)
+        options = json.loads(asked.body) if asked.body else {}
+        uid = (options.get("preconditions") or {}).get("uid")
+        if uid not in (None, found["metadata"]["uid"]):
+            return _refusal(409)
+        self.remove(collection, name[1], name[0])
+        return web.json_response(found)
+
+    def _answer_later(self, made: Json) -> None:
+        answer = self.answers.get((made["spec"]["driver"], made["spec"].get("poolName")))
+        if answer is not None:
+            task = asyncio.get_running_loop().create_task(self._answer(made, answer))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _answer(self, made: Json, answer: Answer) -> None:
+        await asyncio.sleep(answer.after_seconds)
+        found = self._objects.get(POOL_STATUS_REQUESTS, {}).get(("", made["metadata"]["name"]))
+        if found is not None and found["metadata"]["uid"] == made["metadata"]["uid"]:
+            self.put(POOL_STATUS_REQUESTS, found | {"status": answer.status})
+
+    # --- Watches ------------------------------------------------------------------------------------------------------
+
+    async def _watch(self, collection: str, asked: Asked, request: web.Request) -> web.StreamResponse:
+        version = int(asked.query["resourceVersion"])
+        too_old = version < self._history_starts
+        if too_old and not self.gone_in_watch:
+            return _refusal(410)
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        watcher = Watcher(asked, response, request.transport)
+        if too_old:
+            self.error(watcher, 410)
+        for event in self._history:
+            if event.version > version and event.collection == collection:
+                self._pass_on(event, watcher)
+        self.watchers.append(watcher)
+        try:
+            with suppress(ConnectionError, TimeoutError):
+                async with asyncio.timeout(float(asked.query.get("timeoutSeconds", "3600"))):
+                    await self._speak(watcher)
+        finally:
+            self.watchers.remove(watcher)
+        return response
+
+    async def _speak(self, watcher: Watcher) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(self.bookmark_seconds):
+                    line = await watcher.lines.get()
+            except TimeoutError:
+                self.bookmark(watcher)
+                continue
+            if watcher.hushed:
+                await asyncio.Event().wait()
+            if line is None:
+                return
+            await watcher.response.write(line)
+            watcher.sent += 1
+
+    def _tell(self, event: _Event) -> None:
+        self._history.append(event)
+        for watcher in self.watchers:
+            if watcher.asked.path == event.collection:
+                self._pass_on(event, watcher)
+
+    def _pass_on(self, event: _Event, watcher: Watcher) -> None:
+        """What a watch with a selector sees of an event: an object may come into view, or go out of it."""
+        query = watcher.asked.query
+        now, before = (obj is not None and _selected(obj, query, "") for obj in (event.new, event.old))
+        if now or before:
+            kind = "DELETED" if not now else "MODIFIED" if before else "ADDED"
+            obj = _form((event.new if event.new is not None else event.old) or {}, watcher.asked)
+            self.say(watcher, _line(kind, obj))
+
+
+# --- Forms ------------------------------------------------------------------------------------------------------------
+
+_REASONS = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    406: "NotAcceptable",
+    409: "Conflict",
+    410: "Expired",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+
+
+def _status(code: int) -> Json:
+    reason = _REASONS.get(code, "")
+    return {"kind": "Status", "status": "Failure", "reason": reason, "code": code, "message": f"told to say {code}"}
+
+
+def _refusal(code: int, headers: Mapping[str, str] | None = None) -> web.Response:
+    return web.json_response(_status(code), status=code, headers=headers)
+
+
+async def _suffer(fault: Fault, request: web.Request) -> web.StreamResponse | None:
+    await asyncio.sleep(fault.delay_seconds)
+    if fault.silent:
+        await asyncio.Event().wait()
+    if fault.cut and request.transport is not None:
+        request.transport.abort()
+        await asyncio.Event().wait()  # until the connection's end cancels this
+    if not fault.status:
+        return None
+    if fault.body is None:
+        return _refusal(fault.status, fault.headers)
+    return web.Response(status=fault.status, body=fault.body, headers=fault.headers)
+
+
+def _line(kind: str, obj: Json) -> bytes:
+    return json.dumps({"type": kind, "object": obj}).encode() + b"\n"
+
+
+def _form(obj: Json, asked: Asked) -> Json:
+    """The object in the form that was asked for."""
+    if "as=PartialObjectMetadata" not in asked.accept:
+        return obj
+    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
+
+
+def _selected(obj: Json, query: Mapping[str, str], namespace: str) -> bool:
+    labels = obj["metadata"].get("labels") or {}
+    wanted = [term.split("=", 1) for term in query.get("labelSelector", "").split(",") if term]
+    return (
+        (not namespace or obj["metadata"].get("namespace") == namespace)
+        and all(labels.get(key) == value for key, value in wanted)
+        and all(_field_holds(obj, term) for term in query.get("fieldSelector", "").split(",") if term)
+    )
+
+
+def _field_holds(obj: Json, term: str) -> bool:
+    path, value = term.replace("!=", "=").split("=", 1)
+    found: Any = obj
+    for part in path.split("."):
+        found = (found or {}).get(part)
+    return (str(found or "") != value) if "!=" in term else (str(found or "") == value)
+
+
+def _stamp() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
