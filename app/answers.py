@@ -6,6 +6,7 @@ Both give the same structs, so that a command prints one and the same whichever 
 import urllib.error
 import urllib.parse
 import urllib.request
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -20,6 +21,7 @@ from app.parts import clock, judgement_policy, readers
 from app.presubmit.manifest import Document
 from app.presubmit.report import Report
 from app.settings import BadSettings, Settings
+from app.unanswered import NoAnswer, Unusable
 from app.web.capacity import CapacityReport, capacity_report
 from app.web.explain import MeaningReport, meaning_report
 from app.web.question import answer, question
@@ -30,12 +32,14 @@ TIMEOUT_SECONDS = 10.0
 T = TypeVar("T")
 
 
-class NoAnswer(Exception):
-    """The server could not be asked, or did not answer like one. The message says why."""
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Whom to ask; the files of `--manifests` are a setting."""
 
-
-class Unusable(Exception):
-    """The question cannot be answered by anybody: an unreadable manifest, too large a text. The message says why."""
+    server: str = ""
+    """Address of a Vacancy server."""
+    direct: bool = False
+    """Judge here, by what the caller may read of the cluster."""
 
 
 class Answers(Protocol):
@@ -50,19 +54,30 @@ class Answers(Protocol):
     def meaning(self, name: str) -> MeaningReport:
         """What `1` of a name means. Raises NoAnswer."""
 
+    def close(self) -> None:
+        """Let go of what was opened for it."""
 
-def answers(settings: Settings, server: str) -> Answers:
-    """The answers of `server` if there is one, else of the files. Raises BadSettings, Unusable."""
-    if server and settings.manifests is not None:
-        raise BadSettings((f"--server={server!r} and --manifests={str(settings.manifests)!r}: expected one of them",))
-    if server:
-        return _Server(server)
+
+def answers(settings: Settings, where: Where) -> Answers:
+    """The answers of the one source that is named. Raises BadSettings, Unusable, NoAnswer."""
+    sources = {"--server": where.server, "--manifests": settings.manifests, "--direct": where.direct}
+    named = [flag for flag, given in sources.items() if given]
+    if len(named) != 1:
+        found = " and ".join(named) or "none"
+        raise BadSettings((f"source: expected one of --manifests PATH, --server URL and --direct, found {found}",))
+    if where.server:
+        return _Server(where.server)
     if settings.manifests is not None:
         return _Files(settings.manifests, settings)
-    raise BadSettings(("no source: expected --manifests PATH or --server URL",))
+    from app.direct import Direct  # noqa: PLC0415 - half a second that no other source needs
+
+    return Direct(settings)
 
 
 class _Files:
+    def close(self) -> None:
+        """Files are read and closed."""
+
     def __init__(self, manifests: Path, settings: Settings) -> None:
         self._now, self._readers = clock(settings), readers(settings)
         try:
@@ -93,6 +108,9 @@ class _Files:
 
 
 class _Server:
+    def close(self) -> None:
+        """Every question has a connection of its own."""
+
     def __init__(self, url: str) -> None:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:

@@ -82,6 +82,9 @@ def _flag(setting: Setting) -> inspect.Parameter:
 
 
 ServerUrl = Annotated[str, typer.Option("--server", metavar="URL", help="Ask the Vacancy server at this address.")]
+DirectFlag = Annotated[
+    bool, typer.Option("--direct", help="Judge here, by what you may read of the cluster; kubeconfig as kubectl's.")
+]
 OutputForm = Annotated[Output, typer.Option("--output", "-o", help="Form of the answer on stdout.")]
 
 
@@ -128,15 +131,17 @@ def check(  # noqa: PLR0913 - one argument a flag
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 5 if the answer is unknown.")] = False,
     output: OutputForm = Output.TEXT,
     server: ServerUrl = "",
+    direct: DirectFlag = False,
 ) -> int:
     """Tell whether these pods, and the pods of these workloads, would get their devices now.
 
     Each pod is judged alone, and nothing is created. Exit code: 0 room or unknown, 1 full, 2 bad usage or input,
     3 no answer, 4 never fits, 5 unknown with --strict; of several pods the first of full, never fits, unknown decides.
     """
+    from app.answers import Where
     from app.commands import check as run
 
-    return run(settings, server, output, filenames=filename, namespace=namespace, strict=strict)
+    return run(settings, Where(server, direct), output, filenames=filename, namespace=namespace, strict=strict)
 
 
 @app.command(epilog="Example: vacancy capacity --server http://vacancy.example.com --watch")
@@ -147,11 +152,13 @@ def capacity(
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Again every two seconds, until interrupted.")] = False,
     output: OutputForm = Output.TEXT,
     server: ServerUrl = "",
+    direct: DirectFlag = False,
 ) -> int:
     """Show what each device class can still give, pool by pool."""
+    from app.answers import Where
     from app.commands import capacity as run
 
-    return run(settings, server, output, watch=watch)
+    return run(settings, Where(server, direct), output, watch=watch)
 
 
 @app.command(epilog="Example: vacancy explain example.com/gpu --manifests examples/cluster")
@@ -162,11 +169,13 @@ def explain(
     name: Annotated[str, typer.Argument(help="An extended resource like example.com/gpu, or a device class.")],
     output: OutputForm = Output.TEXT,
     server: ServerUrl = "",
+    direct: DirectFlag = False,
 ) -> int:
     """Tell what 1 of this name means now: which class, which devices, and how unequal they are.
 
     Exit code: 0 known, 1 not known in this cluster, 2 bad usage or input, 3 no answer.
     """
+    from app.answers import Where
     from app.commands import explain as run
 
-    return run(settings, server, output, name=name)
+    return run(settings, Where(server, direct), output, name=name)

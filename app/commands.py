@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -9,11 +10,12 @@ import typer
 import yaml
 
 from app import terminal
-from app.answers import NoAnswer, Unusable, answers
+from app.answers import Where, answers
 from app.dra.verdict import Outcome
 from app.presubmit.manifest import Document, ManifestError, parse
 from app.presubmit.report import exit_code
 from app.settings import BadSettings, Settings
+from app.unanswered import NoAnswer, Unusable
 
 NOT_KNOWN = 1
 BAD_INPUT = 2
@@ -26,12 +28,14 @@ SUFFIXES = (".yaml", ".yml", ".json")
 
 
 def check(  # noqa: PLR0913 - one argument a flag
-    settings: Settings, server: str, output: str, *, filenames: Sequence[Path], namespace: str, strict: bool
+    settings: Settings, where: Where, output: str, *, filenames: Sequence[Path], namespace: str, strict: bool
 ) -> int:
     """Tell whether the pods of these files would get their devices."""
 
     def run() -> int:
-        report = answers(settings, server).check(submitted(filenames), namespace)
+        documents = submitted(filenames)
+        with closing(answers(settings, where)) as source:
+            report = source.check(documents, namespace)
         if not report.checks:
             typer.echo("vacancy: neither pod nor workload in the input", err=True)
         _show(report, output, lambda: terminal.print_report(terminal.new_console(), report))
@@ -40,28 +44,29 @@ def check(  # noqa: PLR0913 - one argument a flag
     return _with_exit_codes(run)
 
 
-def capacity(settings: Settings, server: str, output: str, *, watch: bool) -> int:
+def capacity(settings: Settings, where: Where, output: str, *, watch: bool) -> int:
     """Show what each class can still give."""
     if watch and output != "text":
         raise BadSettings((f"--watch with --output={output}: expected --output=text",))
 
     def run() -> int:
-        source = answers(settings, server)
-        if watch:
-            terminal.watch(lambda: terminal.capacity_table(source.capacity()), WATCH_SECONDS)
-        else:
-            report = source.capacity()
-            _show(report, output, lambda: terminal.new_console().print(terminal.capacity_table(report)))
+        with closing(answers(settings, where)) as source:
+            if watch:
+                terminal.watch(lambda: terminal.capacity_table(source.capacity()), WATCH_SECONDS)
+            else:
+                report = source.capacity()
+                _show(report, output, lambda: terminal.new_console().print(terminal.capacity_table(report)))
         return 0
 
     return _with_exit_codes(run)
 
 
-def explain(settings: Settings, server: str, output: str, *, name: str) -> int:
+def explain(settings: Settings, where: Where, output: str, *, name: str) -> int:
     """Tell what 1 of this name means."""
 
     def run() -> int:
-        meaning = answers(settings, server).meaning(name)
+        with closing(answers(settings, where)) as source:
+            meaning = source.meaning(name)
         _show(meaning, output, lambda: terminal.print_meaning(terminal.new_console(), meaning))
         return 0 if meaning.claimants else NOT_KNOWN
 

@@ -51,6 +51,7 @@ class Live:
         self._watches = watches(client, self._witness, now)
         self._refresher = Refresher(client, self.latest, refresh_seconds=refresh_seconds)
         self._started_at = now()
+        self._unreachable = ""
 
     @classmethod
     async def connect(
@@ -75,7 +76,7 @@ class Live:
     @property
     def problem(self) -> str:
         """What is not current, for the page; empty where all is."""
-        return "; ".join(
+        return self._unreachable or "; ".join(
             f"{health.kind.value}: {health.problem or health.state}"
             for health in (watch.health for watch in self._watches)
             if health.state is not State.CURRENT
@@ -85,6 +86,11 @@ class Live:
     def known(self) -> bool:
         """Whether everything that may be read has been read once and is current."""
         return all(watch.health.state in (State.CURRENT, State.DENIED) for watch in self._watches)
+
+    async def read(self) -> None:
+        """Return when everything that may be read has been read; `follow` has to run."""
+        while not self.known:  # noqa: ASYNC110 - seven watches, each with a state of its own
+            await asyncio.sleep(COUNTING_PAUSE_SECONDS)
 
     def missing(self) -> str:
         """What readiness waits for; empty: nothing, or it has waited long enough."""
@@ -121,9 +127,11 @@ class Live:
             try:
                 self._witness.server_minor = await self._client.server_minor()
             except ApiError as error:
+                self._unreachable = str(error)
                 _log.warning("API server does not tell its version", extra={"facts": {"problem": str(error)}})
                 await asyncio.sleep(random.uniform(*VERSION_SECONDS))  # noqa: S311 - no secret
             else:
+                self._unreachable = ""
                 return
 
     async def _run(self, watch: Watch) -> None:

@@ -10,10 +10,10 @@ from app.dra.scope import Scope
 from app.settings import Settings
 
 
-def judgement_policy(settings: Settings) -> Policy:
-    """What the platform team decided about judging."""
+def judgement_policy(settings: Settings, source: Source | None = None) -> Policy:
+    """What the platform team decided about judging; `source`: where there is no choice."""
     return Policy(
-        source=Source(settings.source),
+        source=source or Source(settings.source),
         max_age_seconds=settings.max_age,
         autoscaled=settings.autoscaled,
         dynamic=settings.dynamic,

@@ -144,7 +144,7 @@ def test_every_unreadable_input_is_named(files: list[str], tmp_path: Path) -> No
 def test_without_a_source_one_line_says_so() -> None:
     found = vacancy("check", "-f", "-", text=ROOM)
     assert (found.exit_code, found.stdout) == (2, "")
-    assert found.stderr == "vacancy: 1 bad setting:\n  no source: expected --manifests PATH or --server URL\n"
+    assert found.stderr == "vacancy: 1 bad setting:\n  source: expected one of --manifests PATH, --server URL and --direct, found none\n"
 
 
 def test_settings_come_from_the_environment_too(files: list[str]) -> None:

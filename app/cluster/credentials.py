@@ -34,7 +34,7 @@ class Credentials:
         found = Configuration()
         try:
             if self.files:
-                # To persist would mean to rewrite the person's kubeconfig, at once and always (37.0.2).
+                # A kubeconfig is the person's: what a login brings is kept in memory.
                 await kubernetes_config.load_kube_config(  # type: ignore[no-untyped-call]
                     self.files, self.context, found, persist_config=False
                 )

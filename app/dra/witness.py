@@ -163,7 +163,10 @@ class Witness:
 
     def _why_unknown(self, kinds: Iterable[Kind]) -> Reason | None:
         states = [self._current.get(kind) for kind in kinds]
-        return None if all(states) else Reason.NoSource if None in states else Reason.StaleSnapshot
+        if all(states):
+            return None
+        never = None in states or not self._denied.isdisjoint(kinds)
+        return Reason.NoSource if never else Reason.StaleSnapshot
 
     def advance(self, now: float) -> None:
         """Time has passed."""

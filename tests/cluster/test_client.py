@@ -203,18 +203,6 @@ def plugin(folder: Path, before: str, token: str) -> dict[str, object]:
     return {"apiVersion": version, "command": str(path), "interactiveMode": "Never"}
 
 
-def test_a_kubeconfig_is_read_and_never_written(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with ApiServer() as server:
-            path = server.kubeconfig(tmp_path, token="t")
-            before = (path.read_bytes(), path.stat().st_mtime_ns)
-            async with await ApiClient.connect(path, "here") as client:
-                await client.request("GET", SLICES)
-            assert (path.read_bytes(), path.stat().st_mtime_ns) == before
-
-    asyncio.run(run())
-
-
 CONTEXT = "current-context: a\ncontexts: [{name: a, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {}}]\n"
 NO_CERTIFICATE = (
     f"{CONTEXT}clusters: [{{name: c, cluster: {{server: https://127.0.0.1, certificate-authority-data: bm9uZQ==}}}}]\n"

@@ -316,7 +316,7 @@ def test_row_131_a_watch_that_ended_refuses_nothing(kind: Kind, source: str) -> 
 @pytest.mark.parametrize("kind", [Kind.RESOURCE_CLAIMS, Kind.PODS, Kind.ENDED_PODS])
 @pytest.mark.parametrize(
     ("source", "want"),
-    [("pool-status", IS_FULL), ("auto", IS_FULL), ("witness", STALE_ANSWER), ("both", STALE_ANSWER)],
+    [("pool-status", IS_FULL), ("auto", IS_FULL), ("witness", NO_ANSWER), ("both", NO_ANSWER)],
 )
 def test_where_claims_may_not_be_read_auto_is_the_pool_status(
     kind: Kind, source: str, want: tuple[Outcome, Reason]

@@ -1,0 +1,90 @@
+"""The commands with `--direct`: a person's kubeconfig, the cluster as it is, nothing created."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.controlplane.plane import ControlPlane
+
+
+def vacancy(kubeconfig: Path, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "app", *arguments, "--direct", "--kubeconfig", str(kubeconfig)]
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=60)
+
+
+POD = json.dumps(
+    {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "asks"},
+        "spec": {"containers": [{"name": "c", "resources": {"limits": {"direct.example.com/gpu": "1"}}}]},
+    }
+)
+
+
+def test_the_commands_read_the_cluster_itself(plane: ControlPlane) -> None:
+    plane.add_node("direct-n1")
+    resources = "/apis/resource.k8s.io/v1"
+    plane.client().post(
+        f"{resources}/deviceclasses",
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "DeviceClass",
+            "metadata": {"name": "direct"},
+            "spec": {
+                "extendedResourceName": "direct.example.com/gpu",
+                "selectors": [{"cel": {"expression": "device.driver == 'direct.example.com'"}}],
+            },
+        },
+    )
+    plane.client().post(
+        f"{resources}/resourceslices",
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceSlice",
+            "metadata": {"name": "direct-n1"},
+            "spec": {
+                "driver": "direct.example.com",
+                "nodeName": "direct-n1",
+                "pool": {"name": "direct-n1", "generation": 1, "resourceSliceCount": 1},
+                "devices": [{"name": "gpu-0"}],
+            },
+        },
+    )
+    before = plane.client().get(f"{resources}alpha3/resourcepoolstatusrequests")["items"]
+    found = vacancy(plane.kubeconfig, "check", "-f", "-", "-o", "json", text=POD)
+    assert found.returncode == 0, found.stderr
+    (check,) = json.loads(found.stdout)["checks"]
+    assert (check["verdict"], check["reason"], check["source"]) == ("room", "HasRoom", "witness")
+    assert (check["asks"][0]["free"], check["asks"][0]["total"]) == (1, 1)
+
+    capacity = json.loads(vacancy(plane.kubeconfig, "capacity", "-o", "json").stdout)
+    assert [row["available"] for row in capacity["classes"] if row["name"] == "direct"] == [1]
+    assert "direct.example.com" in vacancy(plane.kubeconfig, "explain", "direct.example.com/gpu").stdout
+    after = plane.client().get(f"{resources}alpha3/resourcepoolstatusrequests")["items"]
+    assert len(after) == len(before)
+
+
+def test_who_may_not_read_the_cluster_gets_unknown_and_is_told_why(plane: ControlPlane) -> None:
+    plane.add_namespace("direct-tenant")
+    token = plane.service_account_token("direct-tenant", "default")
+    found = vacancy(plane.kubeconfig_for_token(token), "check", "-f", "-", "-o", "json", "--strict", text=POD)
+    assert found.returncode == 5, found.stderr
+    assert json.loads(found.stdout)["checks"][0]["reason"] == "NoSource"
+    assert "not everything may be read" in found.stderr
+    assert "403" in found.stderr
+
+
+def test_a_cluster_that_does_not_answer_is_no_answer(tmp_path: Path) -> None:
+    config = tmp_path / "kubeconfig"
+    config.write_text(
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+        "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n"
+        "contexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {token: t}}]\n",
+        "utf-8",
+    )
+    found = vacancy(config, "capacity")
+    assert found.returncode == 3
+    assert found.stdout == ""
+    assert found.stderr.count("\n") == 1, found.stderr
