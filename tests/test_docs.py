@@ -1,0 +1,274 @@
+"""The documentation names what there is and nothing else; its links lead somewhere, its examples do what it says."""
+
+import asyncio
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import typer
+from prometheus_client.parser import text_string_to_metric_families
+from typer.testing import CliRunner
+
+from app import cli, commands, serve
+from app.admission.admit import DEFAULT_OWNERS, QUOTA_WORDS_FOR, Rules, audit_annotations
+from app.admission.review import MAX_BODY_BYTES, decode_review
+from app.cluster.manifests import MAX_FILE_BYTES
+from app.dra import explain
+from app.dra.capacity import capacity
+from app.dra.demand import Lookups
+from app.dra.explain import Audience
+from app.dra.judgement import Policy, Source, judge
+from app.dra.meaning import meaning
+from app.dra.reasons import Reason
+from app.dra.scope import QUEUE_LABEL
+from app.dra.verdict import NeedVerdict, Outcome, Verdict
+from app.embedded import Embedded
+from app.metrics import DoorCounts, Metrics, RiverCounts, WatchCounts
+from app.presubmit.report import EXIT_CODE_UNKNOWN_STRICT, EXIT_CODES
+from app.settings import SETTINGS, read_settings
+from app.web.admit import AdmissionDoor
+from app.web.application import Answers, create_application
+from app.web.check import MAX_BYTES, MAX_PODS, Checker
+from app.web.probes import Probes
+from tests.story import stories
+
+ROOT = Path(__file__).resolve().parent.parent
+REFERENCE = ROOT / "docs" / "reference.md"
+CONCEPTS = ROOT / "docs" / "concepts.md"
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("[a-z]*/**/*.md")])
+NOW = 1767268800.0  # 2026-01-01T12:00:00Z, the example's time
+
+
+def table(page: Path, heading: str) -> list[list[str]]:
+    """The rows of the first table below a heading, cell by cell, without the marks of code."""
+    _, found, below = page.read_text("utf-8").partition(f"# {heading}\n")
+    assert found, f"{page.name} has no heading {heading!r}"
+    lines = re.search(r"^\|.*(?:\n\|.*)*", below, re.MULTILINE)
+    assert lines, f"{page.name} has no table below {heading!r}"
+    _, _, *rows = lines[0].splitlines()
+    return [[cell.strip().replace("`", "") for cell in row.strip("|").split("|")] for row in rows]
+
+
+def column(page: Path, heading: str, number: int = 0) -> list[str]:
+    return [row[number] for row in table(page, heading)]
+
+
+@pytest.fixture(scope="module")
+def example() -> Embedded:
+    return Embedded(ROOT / "examples" / "cluster", Policy(), lambda: NOW)
+
+
+# --- Reference: what can be set ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("heading", "serve_only"), [("Of every command", False), ("Of `serve`", True)])
+def test_settings_are_documented_with_variable_and_default(heading: str, serve_only: bool) -> None:  # noqa: FBT001 - a row
+    known = [[row.flag, row.variable, row.default] for row in SETTINGS if row.serve_only is serve_only]
+    assert [row[:3] for row in table(REFERENCE, heading)] == known
+
+
+def test_users_that_wait_for_quota_are_the_same_in_the_settings_and_in_the_rules() -> None:
+    assert read_settings({}, {}).quota_words_for == QUOTA_WORDS_FOR
+
+
+def test_modes_of_owners_are_documented() -> None:
+    assert dict(table(REFERENCE, "Owner policy")) == DEFAULT_OWNERS
+
+
+def test_sources_are_documented() -> None:
+    assert {text.split()[0] for text in column(CONCEPTS, "Sources")} == set(Source)
+
+
+# --- Reference: what can be asked -------------------------------------------------------------------------------------
+
+
+def test_commands_are_documented() -> None:
+    verbs = {info.callback.__name__ for info in cli.app.registered_commands if info.callback}
+    assert {text.split()[1] for text in column(REFERENCE, "Commands")} == verbs
+
+
+def test_options_of_commands_are_documented() -> None:
+    of_settings = {row.flag for row in SETTINGS}
+    commands_by_verb = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]  # a group has them
+    known = {
+        (", ".join(sorted(option.opts, key=len)), verb)
+        for verb, command in commands_by_verb.items()
+        for option in command.params
+        if option.param_type_name == "option" and not of_settings.intersection(option.opts)
+    }
+    rows = table(REFERENCE, "Options")
+    assert {(options, verb) for options, verbs, _ in rows for verb in verbs.split(", ")} == known
+
+
+def test_exit_codes_are_documented() -> None:
+    documented = {(int(code), verb) for code, verbs, _ in table(REFERENCE, "Exit codes") for verb in verbs.split(", ")}
+    of_check = {*EXIT_CODES.values(), EXIT_CODE_UNKNOWN_STRICT, commands.BAD_INPUT, commands.NO_ANSWER, cli.BAD_USAGE}
+    assert {code for code, verb in documented if verb in {"check", "all"}} == of_check
+    of_explain = {0, commands.NOT_KNOWN, commands.BAD_INPUT, commands.NO_ANSWER}
+    assert {code for code, verb in documented if verb in {"explain", "all"}} == of_explain
+
+
+def test_what_the_webhook_listener_serves_is_documented(example: Embedded) -> None:
+    door = AdmissionDoor(
+        rules=Rules(),
+        world=example.latest.get,
+        reader=example,
+        now=lambda: NOW,
+        counts=DoorCounts(),
+        probes=Probes(),
+    )
+    served = {f"POST {path}" for path in door._answers}  # noqa: SLF001 - the only list there is
+    assert set(column(REFERENCE, "Webhook listener")) == served
+
+
+def test_what_the_web_listener_serves_is_documented(example: Embedded) -> None:
+    world = example.latest.get
+    answers = Answers(
+        now=lambda: NOW,
+        capacity=lambda: capacity(world(), NOW),
+        meaning=lambda name: meaning(name, world(), NOW),
+        check=Checker(world=world, reader=example, now=lambda: NOW, audience=Audience()),
+        metrics=lambda: b"",
+        notice=lambda: "",
+        probes=Probes(),
+        hide_names=False,
+        version="0",
+    )
+    description = "/openapi.json"
+
+    async def ask() -> httpx.Response:
+        transport = httpx.ASGITransport(app=create_application(answers))
+        async with httpx.AsyncClient(transport=transport, base_url="http://vacancy") as client:
+            return await client.get(description)
+
+    paths = asyncio.run(ask()).json()["paths"]
+    served = {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
+    assert set(column(REFERENCE, "Web listener")) == {*served, f"GET {description}"}
+
+
+def test_limits_are_documented() -> None:
+    mebibyte = 1024 * 1024
+    assert column(REFERENCE, "Limits", 1) == [
+        f"{MAX_BODY_BYTES // mebibyte} MiB",
+        f"{MAX_BYTES // mebibyte} MiB",
+        str(MAX_PODS),
+        f"{MAX_FILE_BYTES // mebibyte} MiB",
+        f"{explain.SENTENCE_LIMIT} characters",
+        f"{explain.WARNING_LIMIT} characters",
+        str(explain.WARNINGS_LIMIT),
+        f"{serve.DRAIN_SECONDS:g} s; a second signal ends it at once",
+    ]
+
+
+# --- Reference: what can be read --------------------------------------------------------------------------------------
+
+
+def test_reasons_are_documented() -> None:
+    assert column(REFERENCE, "Reasons") == [str(reason) for reason in Reason]
+
+
+def test_a_reason_has_the_verdict_that_every_story_gives_it() -> None:
+    told = {(story.want["reason"], story.want["verdict"]) for story in stories() if "reason" in story.want}
+    documented = {(reason, verdict) for reason, verdict, *_ in table(REFERENCE, "Reasons")}
+    assert documented - told == {("InternalError", "unknown")}, "no story meets a bug"
+    assert told <= documented
+
+
+def test_a_reason_warns_as_documented() -> None:
+    def warned(reason: Reason, outcome: Outcome) -> str:
+        need = NeedVerdict("example.com/gpu", "spec", 1, outcome, reason)
+        return "yes" if explain.warnings(Verdict(outcome, reason, (need,)), Audience(), NOW) else "no"
+
+    documented = {reason: said for reason, _, said, _ in table(REFERENCE, "Reasons")}
+    assert documented == {
+        reason: warned(Reason(reason), Outcome(verdict)) for reason, verdict, *_ in table(REFERENCE, "Reasons")
+    }
+
+
+def test_verdicts_are_documented() -> None:
+    assert set(column(CONCEPTS, "Certain or not")) == set(Outcome)
+
+
+def test_labels_are_documented() -> None:
+    assert column(REFERENCE, "Labels and annotations") == [QUEUE_LABEL]
+
+
+def test_audit_annotations_are_documented(example: Embedded) -> None:
+    request = decode_review((ROOT / "examples" / "reviews" / "full.json").read_bytes())
+    assert request.pod
+    verdict = judge(request.pod, request.namespace, Lookups({}, {}), example.latest.get(), NOW)
+    assert column(REFERENCE, "Audit annotations") == list(audit_annotations(verdict, NOW))
+
+
+def test_metrics_are_documented_with_type_and_labels(example: Embedded) -> None:
+    counts = DoorCounts()
+    counts.judged(Outcome.FULL, Reason.NoGPUCapacity)
+    metrics = Metrics(
+        version="0",
+        counts=counts,
+        world=example.latest.get,
+        now=lambda: NOW,
+        certificate_ends=lambda: NOW,
+        river=lambda: RiverCounts(
+            requests={("gpu.example.com", "complete"): 1},
+            refresh_seconds=0.1,
+            sources={"gpu.example.com": "both"},
+            watches=(WatchCounts("Node", current=True, objects=1, unreadable=0, interruptions=0),),
+        ),
+    )
+    known = {}
+    for family in text_string_to_metric_families(metrics.text().decode()):
+        if family.name.startswith("vacancy_"):
+            labels = {label for sample in family.samples for label in sample.labels} - {"le"}
+            known[family.name + "_total" * (family.type == "counter")] = (family.type, labels)
+    documented = {
+        name: (kind, set(filter(None, labels.split(", ")))) for name, kind, labels, _ in table(REFERENCE, "Metrics")
+    }
+    assert documented == known
+
+
+# --- Every page -------------------------------------------------------------------------------------------------------
+
+
+def anchors(page: Path) -> set[str]:
+    """How GitHub calls the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def dead_links(page: Path) -> Iterator[str]:
+    for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8")):
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        if "://" in link:
+            continue
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            yield link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    assert list(dead_links(page)) == []
+
+
+def quoted_commands() -> dict[str, int]:
+    """Commands of the README about the examples, with the exit code that the comment behind them names; 0 if none."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    lines = re.findall(r"^\.venv/bin/vacancy (.*examples/.*?)(?:\s+#.*?exit (\d))?$", readme, re.MULTILINE)
+    return {command: int(code or 0) for command, code in lines}
+
+
+@pytest.mark.parametrize("command", quoted_commands())
+def test_a_command_of_the_readme_ends_with_its_exit_code(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    monkeypatch.chdir(ROOT)
+    result = CliRunner().invoke(cli.app, shlex.split(command))
+    assert (result.exit_code, result.stderr) == (quoted_commands()[command], "")
+    assert result.stdout
+
+
+def test_the_readme_quotes_a_refusal_and_an_admission() -> None:
+    codes = [code for command, code in quoted_commands().items() if command.startswith("check")]
+    assert {0, 1} <= set(codes)
