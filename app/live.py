@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import NoReturn, Self
 
 from app.cluster.client import ApiClient, ApiError
+from app.cluster.collection import COLLECTIONS
 from app.cluster.lookups import ClaimReader
 from app.cluster.refresher import Refresher
 from app.cluster.watch import State, Watch, watches
 from app.dra.demand import Ask, ClaimReferences, Lookups
 from app.dra.judgement import Policy, Source, World
 from app.dra.snapshot import Snapshot
-from app.dra.witness import Kind, Witness
+from app.dra.witness import HOLDS, Kind, Witness
 from app.latest_snapshot import LatestSnapshot
 from app.metrics import RiverCounts, WatchCounts
 
@@ -48,7 +49,9 @@ class Live:
         self._witness = Witness(now())
         self.latest = LatestSnapshot(World(self._witness, Snapshot({}), policy))
         self._reader = ClaimReader(client)
-        self._watches = watches(client, self._witness, now)
+        # Counts alone: who holds what is not read at all, for which the rights are not there either.
+        wanted = [each for each in COLLECTIONS if policy.source is not Source.POOL_STATUS or each.kind not in HOLDS]
+        self._watches = watches(client, self._witness, now, wanted)
         self._refresher = Refresher(client, self.latest, refresh_seconds=refresh_seconds)
         self._started_at = now()
         self._unreachable = ""

@@ -17,16 +17,15 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import uvloop
 
-from app.cluster.client import BadConfig
 from app.cluster.manifests import ManifestError
 from app.dra.capacity import capacity
 from app.dra.meaning import meaning
 from app.embedded import Embedded, refused_name, what_to_try
 from app.listeners import Listener, bound_socket
-from app.live import Live
 from app.logs import configure_logging
 from app.metrics import DoorCounts, Metrics
 from app.parts import clock, judgement_policy, readers, rules
@@ -37,6 +36,9 @@ from app.web.admit import AdmissionDoor
 from app.web.application import Answers, create_application
 from app.web.check import Checker
 from app.web.probes import Probes
+
+if TYPE_CHECKING:
+    from app.live import Live
 
 DRAIN_SECONDS = 10.0
 """Between the signal and the closing of the listeners; endpoints and connections have moved by then."""
@@ -66,7 +68,7 @@ class Server:
     def __init__(
         self,
         settings: Settings,
-        cluster: Embedded | Live | None,
+        cluster: "Embedded | Live | None",
         stack: contextlib.ExitStack,
         *,
         drain_seconds: float = DRAIN_SECONDS,
@@ -93,7 +95,7 @@ class Server:
             world=world,
             now=now,
             certificate_ends=lambda: certificate.not_after,
-            river=cluster.counts if isinstance(cluster, Live) else None,
+            river=None if isinstance(cluster, Embedded) else cluster.counts,
         )
         web = create_application(
             Answers(
@@ -113,7 +115,7 @@ class Server:
         self.probes.checks = {
             "certificate": lambda: "" if time.time() < certificate.not_after else "expired",
             "listener": lambda: "" if self.webhook.listening.is_set() else "not listening yet",
-            "cluster": cluster.missing if isinstance(cluster, Live) else lambda: "",
+            "cluster": (lambda: "") if isinstance(cluster, Embedded) else cluster.missing,
         }
         self._certificate, self._cluster, self._drain_seconds = certificate, cluster, drain_seconds
         self._now = now
@@ -134,7 +136,7 @@ class Server:
             await asyncio.gather(*servers)
             for task in endless:
                 task.cancel()
-        if isinstance(self._cluster, Live):
+        if not isinstance(self._cluster, Embedded):
             await self._cluster.close()
         _log.info("stopped")
 
@@ -175,7 +177,7 @@ class Server:
                     _log.warning("certificate kept", extra={"facts": {"problem": problem}})
 
     async def _follow_cluster(self) -> None:
-        if isinstance(self._cluster, Live):
+        if not isinstance(self._cluster, Embedded):
             await self._cluster.follow()
         while True:
             await asyncio.sleep(MANIFEST_SECONDS)
@@ -194,10 +196,13 @@ def _socket(settings: Settings, name: str, stack: contextlib.ExitStack, problems
         return None
 
 
-async def open_cluster(settings: Settings, problems: list[str]) -> Embedded | Live | None:
+async def open_cluster(settings: Settings, problems: list[str]) -> "Embedded | Live | None":
     """The files or the cluster to judge by; None where there is a problem, which is noted."""
     if settings.manifests is not None:
         return _embedded(settings.manifests, settings, problems)
+    from app.cluster.client import BadConfig  # noqa: PLC0415 - 14 MB and 0.2 s that files do not need
+    from app.live import Live  # noqa: PLC0415 - the same
+
     policy, now = judgement_policy(settings), clock(settings)
     try:
         return await Live.connect(settings.kubeconfig, settings.context or None, policy, now, settings.refresh_seconds)
