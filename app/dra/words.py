@@ -95,6 +95,7 @@ def age(seconds: float) -> str:
     return f"{number(whole // 3600)}h"
 
 
+@lru_cache(maxsize=1024)
 def printable(text: str) -> str:
     """One line of ASCII; any other character becomes a question mark."""
     return _UNPRINTABLE.sub("?", " ".join(text.split()))
