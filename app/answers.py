@@ -16,6 +16,7 @@ from app.cluster.manifests import ManifestError, lookups
 from app.dra.capacity import capacity
 from app.dra.demand import claim_references
 from app.dra.meaning import meaning
+from app.dra.words import printable
 from app.embedded import Embedded
 from app.parts import clock, judgement_policy, readers
 from app.presubmit.manifest import Document
@@ -163,6 +164,6 @@ class _Complaint(msgspec.Struct):
 
 def _complaint(content: bytes) -> str:
     try:
-        return msgspec.json.decode(content, type=_Complaint).error
+        return printable(msgspec.json.decode(content, type=_Complaint).error)
     except msgspec.DecodeError:
         return "the server does not take it"

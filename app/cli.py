@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.settings import SETTINGS, BadSettings, Setting, Settings, read_settings
+from app.settings import SETTINGS, BadSettings, Reading, Setting, Settings, read_settings, settings_reading
 
 BAD_USAGE = 2
 """Exit code for arguments, settings or input that cannot be used."""
@@ -44,7 +44,8 @@ def main() -> None:
 def with_settings(*, serve: bool) -> Callable[[Callable[..., int]], Callable[..., None]]:
     """Give a command a flag for every setting that concerns it, and end with the exit code it returns.
 
-    The command takes the settings as its first argument.
+    The command takes the settings as its first argument; `serve` takes them as they were read, for it tells what is
+    wrong with them together with what else is wrong.
     """
     rows = [setting for setting in SETTINGS if serve or not setting.serve_only]
 
@@ -53,9 +54,11 @@ def with_settings(*, serve: bool) -> Callable[[Callable[..., int]], Callable[...
 
         def run(**arguments: Any) -> None:  # noqa: ANN401 - whatever typer passes
             flags = {setting.name: arguments.pop(setting.field) for setting in rows}
+            given = {name: text for name, text in flags.items() if text is not None}
+            if arguments.get("server") or arguments.get("direct"):
+                given = _WITHOUT_FILES | given
             try:
-                settings = read_settings({name: text for name, text in flags.items() if text is not None}, os.environ)
-                code = command(settings, **arguments)
+                code = command((settings_reading if serve else read_settings)(given, os.environ), **arguments)
             except BadSettings as error:
                 typer.echo(f"vacancy: {error}", err=True)
                 code = BAD_USAGE
@@ -66,6 +69,10 @@ def with_settings(*, serve: bool) -> Callable[[Callable[..., int]], Callable[...
         return run
 
     return decorate
+
+
+_WITHOUT_FILES = {"manifests": "", "now": ""}
+"""Flags that take back what variables say of files: a source that is named by a flag wins over them."""
 
 
 def _flag(setting: Setting) -> inspect.Parameter:
@@ -108,11 +115,11 @@ def vacancy(
 
 @app.command(epilog="Example: vacancy serve --manifests examples/cluster --web-listen 127.0.0.1:8080")
 @with_settings(serve=True)
-def serve(settings: Settings) -> int:
+def serve(reading: Reading) -> int:
     """Answer admission reviews (TLS), and serve page, API, probes and metrics (HTTP)."""
     from app.serve import run
 
-    return run(settings)
+    return run(reading)
 
 
 @app.command(

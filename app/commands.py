@@ -11,6 +11,7 @@ import yaml
 
 from app import terminal
 from app.answers import Where, answers
+from app.cluster.manifests import files_of
 from app.dra.verdict import Outcome
 from app.presubmit.manifest import Document, ManifestError, parse
 from app.presubmit.report import exit_code
@@ -23,8 +24,6 @@ NO_ANSWER = 3
 
 WATCH_SECONDS = 2.0
 """Between two looks: a person's patience, and no load for a server."""
-
-SUFFIXES = (".yaml", ".yml", ".json")
 
 
 def check(  # noqa: PLR0913 - one argument a flag
@@ -77,24 +76,24 @@ def submitted(filenames: Sequence[Path]) -> tuple[Document, ...]:
     """The objects of all files, folders read recursively, `-` from standard input. Raises Unusable."""
     documents: list[Document] = []
     problems = []
-    for file in (file for name in filenames for file in _files(name)):
+    for name in filenames:
         try:
-            is_stdin = str(file) == "-"
-            text = sys.stdin.buffer.read() if is_stdin else file.read_bytes()
-            documents += parse(text, "stdin" if is_stdin else str(file))
+            files = files_of(name)
         except ManifestError as error:
             problems.append(str(error))
-        except OSError as error:
-            problems.append(f"{file}: {error.strerror}")
+            continue
+        for file in files:
+            try:
+                is_stdin = str(file) == "-"
+                text = sys.stdin.buffer.read() if is_stdin else file.read_bytes()
+                documents += parse(text, "stdin" if is_stdin else str(file))
+            except ManifestError as error:
+                problems.append(str(error))
+            except OSError as error:
+                problems.append(f"{file}: {error.strerror}")
     if problems:
         raise Unusable("\n".join(problems))
     return tuple(documents)
-
-
-def _files(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    return sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file())
 
 
 def _with_exit_codes(run: Callable[[], int]) -> int:

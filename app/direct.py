@@ -9,6 +9,7 @@ from app.dra.capacity import capacity
 from app.dra.demand import claim_references
 from app.dra.judgement import Source
 from app.dra.meaning import meaning
+from app.dra.words import printable
 from app.live import Live
 from app.parts import clock, judgement_policy, readers
 from app.presubmit.manifest import Document, ManifestError
@@ -36,7 +37,7 @@ class Direct:
         self._runner = asyncio.Runner()
         self._live = self._runner.run(self._read())
         if self._live.problem:
-            sys.stderr.write(f"vacancy: not everything may be read: {self._live.problem}\n")
+            sys.stderr.write(f"vacancy: not everything may be read: {printable(self._live.problem)}\n")
 
     async def _read(self) -> Live:
         settings, policy = self._settings, judgement_policy(self._settings, Source.WITNESS)

@@ -22,8 +22,3 @@ class LatestSnapshot:
     def get(self) -> World:
         """What is known now."""
         return self._world
-
-    def age(self, now: float) -> float | None:
-        """Seconds since the oldest count of the snapshot was taken; None without any."""
-        taken_at = self._world.snapshot.taken_at
-        return None if taken_at is None else max(0.0, now - taken_at)

@@ -23,6 +23,72 @@ KEEP_ALIVE_SECONDS = 120
 GRACE_SECONDS = 10
 """For answers under way when the listener closes; a review takes 1 s at most."""
 
+MAX_HEAD_BYTES = 64 * 1024
+"""Of request line and header fields. The API server sends half a kilobyte; a proxy may add cookies of some."""
+
+HEAD_SECONDS = 10.0
+"""For a head that has begun, or a first one: who sends it sends it at once."""
+
+
+class BoundedHead(HttpToolsProtocol):
+    """The server's HTTP with an end to the head of a request, which uvicorn and httptools keep however long it gets.
+
+    The fields that may follow the last chunk of a body are kept too; they are bounded alike.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        """Wait for the first head."""
+        super().connection_made(transport)
+        self._in_fields, self._field_bytes = True, 0
+        self._late: asyncio.TimerHandle | None = self.loop.call_later(HEAD_SECONDS, transport.close)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait for nothing any more."""
+        super().connection_lost(exc)
+        self._in_time()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what fits into the bound; the rest once it is known to be no head."""
+        while data and not self.transport.is_closing():
+            room = MAX_HEAD_BYTES - self._field_bytes if self._in_fields else len(data)
+            self._field_bytes += min(room, len(data))
+            super().data_received(data[:room])
+            data = data[room:]
+            if self._in_fields and self._field_bytes >= MAX_HEAD_BYTES:
+                self._refuse()
+            elif self._in_fields and self._field_bytes and self._late is None:
+                self._late = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+    def on_headers_complete(self) -> None:
+        """A body comes, or nothing."""
+        self._in_fields = False
+        self._in_time()
+        super().on_headers_complete()
+
+    def on_chunk_header(self) -> None:
+        """Bytes of a chunk come, or it was the last one, and fields may come."""
+        self._in_fields, self._field_bytes = True, 0
+
+    def on_body(self, body: bytes) -> None:
+        """These are no fields."""
+        self._in_fields = False
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Another head may come, or none; uvicorn closes a connection that stays idle."""
+        self._in_fields, self._field_bytes = True, 0
+        self._in_time()
+        super().on_message_complete()
+
+    def _in_time(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def _refuse(self) -> None:
+        self.transport.write(b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\r\n")
+        self.transport.close()
+
 
 class Listener(uvicorn.Server):
     """A server whose stop is decided by the composition root, not by the server's own signal handlers."""
@@ -34,7 +100,7 @@ class Listener(uvicorn.Server):
             uvicorn.Config(
                 app,
                 loop="none",
-                http="httptools",
+                http=BoundedHead,
                 ws="none",
                 lifespan="off",
                 interface="asgi3",
@@ -50,8 +116,6 @@ class Listener(uvicorn.Server):
             )
         )
         self.config.load()
-        if self.config.http_protocol_class is not HttpToolsProtocol:
-            raise RuntimeError(f"expected httptools to parse HTTP, found {self.config.http_protocol_class}")
         self._socket = sock
         self.listening = asyncio.Event()
 

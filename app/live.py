@@ -54,6 +54,7 @@ class Live:
         self._watches = watches(client, self._witness, now, wanted)
         self._refresher = Refresher(client, self.latest, refresh_seconds=refresh_seconds)
         self._started_at = now()
+        self._was_known = False
         self._unreachable = ""
 
     @classmethod
@@ -96,9 +97,9 @@ class Live:
             await asyncio.sleep(COUNTING_PAUSE_SECONDS)
 
     def missing(self) -> str:
-        """What readiness waits for; empty: nothing, or it has waited long enough."""
+        """What readiness waits for; empty: it was all there once, or was waited for long enough."""
         late = self._now() - self._started_at >= FIRST_SYNC_SECONDS
-        return "" if late or self.known else f"not read yet: {self.problem}"
+        return "" if late or self._was_known else f"not read yet: {self.problem}"
 
     def counts(self) -> RiverCounts:
         """What a scrape is told of the slow river."""
@@ -150,6 +151,7 @@ class Live:
         while not self.known:
             gc.freeze()  # what was read stays: to look through it again and again would hold the loop (measured)
             await asyncio.sleep(COUNTING_PAUSE_SECONDS * 25)
+        self._was_known = True
         gc.freeze()
         while True:
             for known in list(self._witness.classes) if self._witness.devices_unknown is None else ():

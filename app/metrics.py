@@ -7,7 +7,7 @@ from the snapshot, never from a request.
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, PlatformCollector, ProcessColle
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
-from app.dra.capacity import capacity
+from app.dra.capacity import ClassCapacity
 from app.dra.judgement import World
 from app.dra.snapshot import age_seconds
 from app.dra.vacancy import Vacancy
@@ -103,14 +103,14 @@ class Metrics:
         ProcessCollector(registry=self._registry)
         PlatformCollector(registry=self._registry)
         self._registry.register(_Doors(counts))
-        self._registry.register(_World(world, now))
+        self._registry.register(_Ages(world, now))
         if river is not None:
             self._registry.register(_River(river))
         self._registry.register(_Process(version, certificate_ends))
 
-    def text(self) -> bytes:
-        """All samples, in the text format of Prometheus."""
-        return generate_latest(self._registry)
+    def text(self, classes: Iterable[ClassCapacity], pools: Mapping[tuple[str, Vacancy], int]) -> bytes:
+        """All samples, in the text format of Prometheus; `pools` by driver and vacancy."""
+        return generate_latest(self._registry) + generate_latest(_Capacity(classes, pools))
 
 
 class _Doors(Collector):
@@ -136,8 +136,8 @@ class _Doors(Collector):
         yield histogram
 
 
-class _World(Collector):
-    """What a scrape reads of snapshot and witness; the same numbers as the page shows."""
+class _Ages(Collector):
+    """How old the counts of the cluster are."""
 
     def __init__(self, world: Callable[[], World], now: Callable[[], float]) -> None:
         self._world, self._now = world, now
@@ -149,7 +149,15 @@ class _World(Collector):
             if (seconds := age_seconds(status, now)) is not None:
                 age.add_metric((driver,), seconds)
         yield age
-        classes = capacity(world, now).classes
+
+
+class _Capacity(Collector):
+    """The same numbers as the page shows."""
+
+    def __init__(self, classes: Iterable[ClassCapacity], pools: Mapping[tuple[str, Vacancy], int]) -> None:
+        self._classes, self._pools = classes, pools
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
         devices = GaugeMetricFamily(
             "vacancy_class_devices",
             "Devices of a class by state; no sample where it is unknown.",
@@ -158,19 +166,15 @@ class _World(Collector):
         vacancies = GaugeMetricFamily(
             "vacancy_class_vacancy", "1 for what the class can still give.", labels=("class", "vacancy", "source")
         )
-        pools: dict[tuple[str, str], set[Vacancy]] = {}
-        for each in classes:
+        for each in self._classes:
             vacancies.add_metric((each.name, each.vacancy, each.source), 1)
             for state in ("total", "allocated", "available", "unavailable"):
                 if (count := getattr(each.counts, state)) is not None:
                     devices.add_metric((each.name, state), count)
-            for pool in each.pools:
-                pools.setdefault((pool.driver, pool.pool), set()).add(pool.vacancy)
         yield devices
         yield vacancies
-        by_vacancy = Counter((driver, _together(of_classes)) for (driver, _), of_classes in pools.items())
         gauge = GaugeMetricFamily("vacancy_pools", "Pools by what they can still give.", labels=("driver", "vacancy"))
-        for labels, count in sorted(by_vacancy.items()):
+        for labels, count in sorted(self._pools.items()):
             gauge.add_metric(labels, count)
         yield gauge
 
@@ -221,12 +225,6 @@ class _Process(Collector):
         yield GaugeMetricFamily(
             "vacancy_certificate_expiry_timestamp_seconds", "When the served certificate ends.", self._ends()
         )
-
-
-def _together(of_classes: set[Vacancy]) -> Vacancy:
-    """What a pool can give to the classes it serves: free if any of them still gets a device."""
-    order = (Vacancy.FREE, Vacancy.UNKNOWN, Vacancy.FULL, Vacancy.EMPTY)
-    return next(vacancy for vacancy in order if vacancy in of_classes)
 
 
 def _counter(name: str, text: str, labels: tuple[str, ...], values: Mapping[Any, int]) -> CounterMetricFamily:

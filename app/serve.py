@@ -7,6 +7,7 @@ call is lost. A second signal skips the delay.
 
 import asyncio
 import contextlib
+import dataclasses
 import gc
 import logging
 import signal
@@ -22,20 +23,21 @@ from typing import TYPE_CHECKING
 import uvloop
 
 from app.cluster.manifests import ManifestError
-from app.dra.capacity import capacity
-from app.dra.meaning import meaning
+from app.dra.capacity import class_capacities
+from app.dra.meaning import meaning_in_steps
 from app.embedded import Embedded, refused_name, what_to_try
 from app.listeners import Listener, bound_socket
 from app.logs import configure_logging
 from app.metrics import DoorCounts, Metrics
 from app.parts import clock, judgement_policy, readers, rules
-from app.settings import BadSettings, Settings
+from app.settings import Address, BadSettings, Reading, Settings
 from app.tls.reload import Kept, Replaced, ServingCertificate, UnusableCertificate
 from app.version import version
 from app.web.admit import AdmissionDoor
 from app.web.application import Answers, create_application
 from app.web.check import Checker
 from app.web.probes import Probes
+from app.web.table import CapacityTable
 
 if TYPE_CHECKING:
     from app.live import Live
@@ -52,11 +54,14 @@ MANIFEST_SECONDS = 2.0
 _log = logging.getLogger(__name__)
 
 
-def run(settings: Settings) -> int:
+def run(reading: Reading) -> int:
     """Serve until told to stop; return the exit code. Raises BadSettings with all that keeps it from starting."""
+    # What can be read may have problems of its own: they are told too, and a default in its place must not have any.
+    unread = dict.fromkeys(reading.unread & {"listen", "web_listen"}, Address("127.0.0.1", 0))
+    settings = dataclasses.replace(reading.settings, **unread)  # type: ignore[arg-type]  # both are addresses
     configure_logging(as_json=settings.log_format == "json", level=settings.log_level)
     with contextlib.ExitStack() as stack, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        problems: list[str] = []
+        problems = list(reading.problems)
         cluster = runner.run(open_cluster(settings, problems))
         runner.run(Server(settings, cluster, stack, problems=problems).run())
     return 0
@@ -74,14 +79,13 @@ class Server:
         drain_seconds: float = DRAIN_SECONDS,
         problems: Sequence[str] = (),
     ) -> None:
-        """`cluster`: what `open_cluster` gave, `problems`: what it noted."""
+        """`cluster`: what `open_cluster` gave, `problems`: what has been noted before."""
         now = clock(settings)
-        noted, problems = problems, []
+        problems = list(problems)
         webhook_socket = _socket(settings, "listen", stack, problems)
         web_socket = _socket(settings, "web-listen", stack, problems)
         self._trial_folder = _throw_away_pair(settings, stack, problems)
         certificate = _certificate(settings.tls_dir or self._trial_folder, problems)
-        problems += noted
         if problems or not (webhook_socket and web_socket and certificate and cluster):
             raise BadSettings(tuple(problems))
         world = cluster.latest.get
@@ -99,9 +103,8 @@ class Server:
         )
         web = create_application(
             Answers(
-                now=now,
-                capacity=lambda: capacity(world(), now()),
-                meaning=lambda name: meaning(name, world(), now()),
+                table=CapacityTable(class_capacities, world=world, now=now, hide_names=settings.hide_names),
+                meaning=lambda name: meaning_in_steps(name, world(), now()),
                 check=Checker(world=world, reader=cluster, now=now, audience=readers(settings)),
                 metrics=metrics.text,
                 notice=lambda: cluster.problem,

@@ -8,7 +8,7 @@ import dataclasses
 import math
 import re
 import urllib.parse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -105,14 +105,33 @@ class Setting:
         return self.name.replace("-", "_")
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reading:
+    """Settings as far as they can be read: whoever finds problems elsewhere can tell these in the same message."""
+
+    settings: Settings
+    """With the default in the place of what cannot be read."""
+    unread: frozenset[str]
+    """The fields that cannot be read."""
+    problems: tuple[str, ...]
+    """What is wrong with each of them, and what contradicts what."""
+
+
 def read_settings(flags: Mapping[str, str], environment: Mapping[str, str]) -> Settings:
-    """The settings of a command line (name to text, only what was given) and an environment; a flag wins.
+    """The settings of a command line and an environment. Raises `BadSettings`."""
+    reading = settings_reading(flags, environment)
+    if reading.problems:
+        raise BadSettings(reading.problems)
+    return reading.settings
+
+
+def settings_reading(flags: Mapping[str, str], environment: Mapping[str, str]) -> Reading:
+    """What a command line (name to text, only what was given) and an environment say; a flag wins.
 
     Variables that are no setting are none of our business: Kubernetes itself sets `VACANCY_SERVICE_HOST` and the like.
-    Raises `BadSettings`.
     """
     values: dict[str, object] = {}
-    problems = []
+    unread, problems = set(), []
     for setting in SETTINGS:
         if setting.name in flags:
             origin, text = setting.flag, flags[setting.name]
@@ -122,27 +141,25 @@ def read_settings(flags: Mapping[str, str], environment: Mapping[str, str]) -> S
             values[setting.field] = setting.form.parse(text.strip())
         except ValueError:
             problems.append(f"{origin}={_shown(text)}: expected {setting.form.expects}")
-    if problems:
-        raise BadSettings(tuple(problems))
+            unread.add(setting.field)
+            values[setting.field] = setting.form.parse(setting.default)
     settings = Settings(**values)  # type: ignore[arg-type]  # the table gives each field its parser; a test compares them
-    if problems := _contradictions(settings):
-        raise BadSettings(tuple(problems))
-    return settings
+    problems += _contradictions(settings, unread)
+    return Reading(settings, frozenset(unread), tuple(problems))
 
 
-def _contradictions(settings: Settings) -> list[str]:
-    problems = []
-    if settings.manifests is None:
-        if settings.now is not None:
-            problems.append("--now without --manifests: expected both or neither, a live cluster has its own clock")
-        if settings.max_age <= settings.refresh_seconds:
-            problems.append(
-                f"--max-age={settings.max_age:g}: expected more than --refresh-seconds={settings.refresh_seconds:g}, "
-                "else every count is too old before the next one"
-            )
-    if settings.listen == settings.web_listen and settings.listen.port != 0:
-        problems.append(f"--listen={settings.listen}: expected another address than --web-listen={settings.web_listen}")
-    return problems
+def _contradictions(settings: Settings, unread: set[str]) -> Iterator[str]:
+    """What is wrong with settings that can be read each."""
+    is_live = settings.manifests is None
+    if is_live and settings.now is not None:
+        yield "--now without --manifests: expected both or neither, a live cluster has its own clock"
+    if is_live and settings.max_age <= settings.refresh_seconds and not unread & {"max_age", "refresh_seconds"}:
+        yield (
+            f"--max-age={settings.max_age:g}: expected more than --refresh-seconds={settings.refresh_seconds:g}, "
+            "else every count is too old before the next one"
+        )
+    if settings.listen == settings.web_listen and settings.listen.port != 0 and not unread & {"listen", "web_listen"}:
+        yield f"--listen={settings.listen}: expected another address than --web-listen={settings.web_listen}"
 
 
 def _shown(text: str) -> str:

@@ -1,4 +1,7 @@
-"""Answers as text: colours and boxes for a person at a terminal, plain lines for a pipe."""
+"""Answers as text: colours and boxes for a person at a terminal, plain lines for a pipe.
+
+What objects are called may have been written by anybody, also to steer the terminal: it is made printable.
+"""
 
 import time
 from collections.abc import Callable
@@ -9,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from app.dra.reasons import Reason
-from app.dra.words import PHRASES, counted_noun
+from app.dra.words import PHRASES, counted_noun, printable
 from app.presubmit.report import Report
 from app.web.capacity import CapacityReport, Counted, counted
 from app.web.explain import MeaningReport
@@ -32,9 +35,8 @@ def print_report(console: Console, report: Report) -> None:
     """One line a pod: verdict, object, sentence."""
     for check in report.checks:
         kind = "" if check.kind == "Pod" else f"{check.kind} "
-        console.print(
-            _word(check.verdict.ljust(7)), f"{kind}{check.namespace}/{check.name}:", check.message, soft_wrap=True
-        )
+        name = printable(f"{kind}{check.namespace}/{check.name}")
+        console.print(_word(check.verdict.ljust(7)), f"{name}:", printable(check.message), soft_wrap=True)
 
 
 def capacity_table(report: CapacityReport) -> Table:
@@ -47,13 +49,13 @@ def capacity_table(report: CapacityReport) -> Table:
     table.add_column("SEEN")
     for each in report.classes:
         extended = f" ({each.extended_resource_name})" if each.extended_resource_name else ""
+        name = printable(f"{each.name}{extended}")
         seen = f"{counted(each.source, each.age_seconds)}{_why(each.vacancy, each.reason)}"
-        table.add_row(f"{each.name}{extended}", "", _word(each.vacancy), *_counts(each), seen, style="bold")
+        table.add_row(name, "", _word(each.vacancy), *_counts(each), seen, style="bold")
         for pool in each.pools:
-            name = f"  {pool.driver}/{pool.pool}" if pool.pool else f"  {pool.driver}"
-            table.add_row(
-                name, pool.node, _word(pool.vacancy), *_counts(pool), _why(pool.vacancy, pool.reason).lstrip(", ")
-            )
+            name = printable(f"{pool.driver}/{pool.pool}" if pool.pool else pool.driver)
+            why = _why(pool.vacancy, pool.reason).lstrip(", ")
+            table.add_row(f"  {name}", printable(pool.node), _word(pool.vacancy), *_counts(pool), why)
     return table
 
 
@@ -75,28 +77,28 @@ def watch(table: Callable[[], Table], seconds: float) -> None:
 
 def print_meaning(console: Console, meaning: MeaningReport) -> None:
     """What `1` of the name means, line by line; first the class, then what stands behind it."""
+
+    def line(text: str, *more: Text) -> None:
+        console.print(printable(text), *more)
+
     if not meaning.claimants:
-        console.print(f"{meaning.name}: no device class has or declares this name")
+        line(f"{meaning.name}: no device class has or declares this name")
     for number, each in enumerate(meaning.claimants):
         free = "" if each.free is None else f", {each.free} of {each.total} free"
         label = f"1 {meaning.name} is a device of class" if number == 0 else "possibly also of class"
-        console.print(
-            f"{label} {each.name} ({each.why}):", _word(each.vacancy) + f"{free}{_why(each.vacancy, each.reason)}"
-        )
+        line(f"{label} {each.name} ({each.why}):", _word(each.vacancy) + f"{free}{_why(each.vacancy, each.reason)}")
     if meaning.held_back_by:
-        console.print(
-            f"Refusals are held back by class {meaning.held_back_by}: the scheduler may still resolve the name to it."
-        )
+        line(f"Refusals are held back by class {meaning.held_back_by}: the scheduler may still resolve the name to it.")
     if meaning.plugin_node:
-        console.print(f"Refusals are off: {meaning.plugin_node} may serve the name by device plugin.")
+        line(f"Refusals are off: {meaning.plugin_node} may serve the name by device plugin.")
     if meaning.claimants:
         equal = "not all alike" if meaning.unequal else "all alike"
         drivers = ", ".join(meaning.drivers) or "no driver"
         devices, pools = counted_noun(meaning.devices, "device"), counted_noun(meaning.pools, "pool")
-        console.print(f"Behind it: {devices} in {pools} of {drivers}, {equal}.")
+        line(f"Behind it: {devices} in {pools} of {drivers}, {equal}.")
     for spread in meaning.spreads:
         values = ", ".join(f"{each.value} ({each.devices})" for each in spread.values)
-        console.print(f"  {spread.attribute}: {values}")
+        console.print(f"  {printable(f'{spread.attribute}: {values}')}")
 
 
 def _word(word: str) -> Text:

@@ -77,6 +77,7 @@ EXIT_CODES = {
     "a bad setting": (2, ROOM, ["--source", "neither"]),
     "two sources": (2, ROOM, ["--server", "http://127.0.0.1:1"]),
     "a flag that does not exist": (2, ROOM, ["--nonsense"]),
+    "a folder without manifests": (2, ROOM, ["-f", str(Path(__file__).parent / "tls")]),
 }
 
 
@@ -120,6 +121,9 @@ def test_check_reads_several_files_and_folders(files: list[str], tmp_path: Path)
     folder.mkdir(parents=True)
     (folder / "full.yaml").write_text(FULL, "utf-8")
     (folder / "README.md").write_text("no manifest", "utf-8")
+    (folder / ".hidden.yaml").write_text(FULL, "utf-8")
+    (folder.parent / "..data").mkdir()
+    (folder.parent / "..data" / "full.yaml").write_text(FULL, "utf-8")
     (tmp_path / "room.yml").write_text(ROOM, "utf-8")
     found = vacancy("check", "-f", str(tmp_path / "pods"), "-f", str(tmp_path / "room.yml"), *files)
     assert [line.split()[0] for line in found.stdout.splitlines()] == ["full", "room"]
@@ -144,7 +148,8 @@ def test_every_unreadable_input_is_named(files: list[str], tmp_path: Path) -> No
 def test_without_a_source_one_line_says_so() -> None:
     found = vacancy("check", "-f", "-", text=ROOM)
     assert (found.exit_code, found.stdout) == (2, "")
-    assert found.stderr == "vacancy: 1 bad setting:\n  source: expected one of --manifests PATH, --server URL and --direct, found none\n"
+    source = "source: expected one of --manifests PATH, --server URL and --direct, found none"
+    assert found.stderr == f"vacancy: 1 bad setting:\n  {source}\n"
 
 
 def test_settings_come_from_the_environment_too(files: list[str]) -> None:
@@ -152,6 +157,12 @@ def test_settings_come_from_the_environment_too(files: list[str]) -> None:
         "check", "-f", "-", text=FULL, VACANCY_MANIFESTS=files[1], VACANCY_NOW=CLOCK, VACANCY_DYNAMIC="full"
     )
     assert found.stdout.startswith("unknown default/busy: [Dynamic]")
+
+
+def test_what_objects_are_called_cannot_steer_the_terminal(files: list[str]) -> None:
+    evil = POD.replace("%s", '"a\\e[2J\\nroom", namespace: "\\u009b"', 1) % ("example.com/roomy", 1)
+    (line,) = vacancy("check", "-f", "-", *files, text=evil).stdout.splitlines()
+    assert line.split(":")[0] == "room    ?/a?[2J room"
 
 
 # --- capacity and explain ---------------------------------------------------------------------------------------------
@@ -182,7 +193,6 @@ def test_explain_names_class_devices_and_drivers(files: list[str]) -> None:
     assert found.stdout.splitlines() == [
         "1 example.com/full is a device of class full (declares the name and is the newest): full, 0 of 1 free",
         "Behind it: 1 device in 1 pool of gpu.example.com, all alike.",
-        "  gpu.example.com/kind: full (1)",
     ]
 
 
@@ -256,6 +266,45 @@ def test_a_server_is_asked_with_all_objects_in_one_list(files: list[str], server
     assert [item["metadata"]["name"] for item in json.loads(body)["items"]] == ["busy", "lucky"]
 
 
+FROM_ELSEWHERE = {"VACANCY_MANIFESTS": "/nowhere", "VACANCY_NOW": CLOCK}
+
+
+def test_a_server_named_by_a_flag_wins_over_files_named_by_a_variable(
+    files: list[str], server: ThreadingHTTPServer
+) -> None:
+    server.answer = (200, vacancy("capacity", "-o", "json", *files).stdout.encode())
+    found = vacancy("capacity", "--server", url(server), **FROM_ELSEWHERE)
+    assert (found.exit_code, found.stderr) == (0, "")
+
+
+def test_files_and_a_server_named_by_flags_contradict_each_other(files: list[str]) -> None:
+    found = vacancy("capacity", "--server", "http://127.0.0.1:1", *files[:2])
+    assert found.exit_code == 2
+    assert "found --server and --manifests" in found.stderr
+
+
+def test_the_cluster_named_by_a_flag_wins_over_files_named_by_a_variable(tmp_path: Path) -> None:
+    found = process("-m", "app", "capacity", "--direct", "--kubeconfig", str(tmp_path / "none"), **FROM_ELSEWHERE)
+    assert found.returncode == 2
+    assert "no cluster: " in found.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [("capacity",), ("explain", "example.com/full"), ("check", "-f", "-")], ids=lambda words: words[0]
+)
+def test_what_a_server_says_cannot_steer_the_terminal(
+    files: list[str], server: ThreadingHTTPServer, arguments: tuple[str, ...]
+) -> None:
+    local = vacancy(*arguments, "-o", "json", *files, text=FULL).stdout
+    for word in ("example.com", "busy", "n1"):
+        local = local.replace(word, f"{word}\\u001b[2J\\n")
+    server.answer = (200, local.encode())
+    found = vacancy(*arguments, "--server", url(server), text=FULL)
+    assert "?[2J" in found.stdout
+    assert "\x1b" not in found.stdout
+    assert len(found.stdout.splitlines()) == len(vacancy(*arguments, *files, text=FULL).stdout.splitlines())
+
+
 def test_explain_keeps_the_slash_and_takes_404_for_an_answer(files: list[str], server: ThreadingHTTPServer) -> None:
     server.answer = (404, vacancy("explain", "example.com/other", "-o", "json", *files).stdout.encode())
     assert vacancy("explain", "example.com/other", "--server", url(server)).exit_code == 1
@@ -267,6 +316,7 @@ SERVER_FAULTS = {
     "another program": ((200, b"<html>"), 3, "not an answer of Vacancy"),
     "another program without the page": ((404, b"<html>"), 3, "not an answer of Vacancy"),
     "a text the server does not take": ((400, b'{"error":"manifest:1: no"}'), 2, "manifest:1: no"),
+    "a complaint that would steer the terminal": ((400, b'{"error":"\\u001b[2J"}'), 2, "vacancy: ?[2J\n"),
     "a text too large for the server": ((413, b"too large"), 2, "the server does not take it"),
 }
 
@@ -295,8 +345,9 @@ def test_a_server_is_an_http_address(address: str) -> None:
 # --- In a process of its own ------------------------------------------------------------------------------------------
 
 
-def process(*arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *arguments], input=text, text=True, capture_output=True, check=False)
+def process(*arguments: str, text: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    command, variables = [sys.executable, *arguments], os.environ | environment
+    return subprocess.run(command, input=text, text=True, capture_output=True, check=False, env=variables)
 
 
 def test_the_program_reads_stdin_and_exits_with_its_code(files: list[str]) -> None:

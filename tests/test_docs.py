@@ -17,13 +17,14 @@ from app.admission.admit import DEFAULT_OWNERS, QUOTA_WORDS_FOR, Rules, audit_an
 from app.admission.review import MAX_BODY_BYTES, decode_review
 from app.cluster.manifests import MAX_FILE_BYTES
 from app.dra import explain
-from app.dra.capacity import capacity
+from app.dra.capacity import capacity, class_capacities
 from app.dra.demand import Lookups
 from app.dra.explain import Audience
 from app.dra.judgement import Policy, Source, judge
-from app.dra.meaning import meaning
+from app.dra.meaning import meaning_in_steps
 from app.dra.reasons import Reason
 from app.dra.scope import QUEUE_LABEL
+from app.dra.vacancy import Vacancy
 from app.dra.verdict import NeedVerdict, Outcome, Verdict
 from app.embedded import Embedded
 from app.metrics import DoorCounts, Metrics, RiverCounts, WatchCounts
@@ -33,6 +34,7 @@ from app.web.admit import AdmissionDoor
 from app.web.application import Answers, create_application
 from app.web.check import MAX_BYTES, MAX_PODS, Checker
 from app.web.probes import Probes
+from app.web.table import CapacityTable
 from tests.story import stories
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -127,11 +129,10 @@ def test_what_the_webhook_listener_serves_is_documented(example: Embedded) -> No
 def test_what_the_web_listener_serves_is_documented(example: Embedded) -> None:
     world = example.latest.get
     answers = Answers(
-        now=lambda: NOW,
-        capacity=lambda: capacity(world(), NOW),
-        meaning=lambda name: meaning(name, world(), NOW),
+        table=CapacityTable(class_capacities, world=world, now=lambda: NOW, hide_names=False),
+        meaning=lambda name: meaning_in_steps(name, world(), NOW),
         check=Checker(world=world, reader=example, now=lambda: NOW, audience=Audience()),
-        metrics=lambda: b"",
+        metrics=lambda _classes, _pools: b"",
         notice=lambda: "",
         probes=Probes(),
         hide_names=False,
@@ -219,8 +220,9 @@ def test_metrics_are_documented_with_type_and_labels(example: Embedded) -> None:
             watches=(WatchCounts("Node", current=True, objects=1, unreadable=0, interruptions=0),),
         ),
     )
+    text = metrics.text(capacity(example.latest.get(), NOW).classes, {("gpu.example.com", Vacancy.FREE): 1})
     known = {}
-    for family in text_string_to_metric_families(metrics.text().decode()):
+    for family in text_string_to_metric_families(text.decode()):
         if family.name.startswith("vacancy_"):
             labels = {label for sample in family.samples for label in sample.labels} - {"le"}
             known[family.name + "_total" * (family.type == "counter")] = (family.type, labels)

@@ -5,6 +5,7 @@ import contextlib
 import http.client
 import json
 import os
+import re
 import shlex
 import signal
 import socket
@@ -22,8 +23,8 @@ import uvloop
 
 from app import serve
 from app.admission.review import MAX_BODY_BYTES
-from app.listeners import GRACE_SECONDS
-from app.settings import BadSettings, Settings, read_settings
+from app.listeners import GRACE_SECONDS, MAX_HEAD_BYTES
+from app.settings import BadSettings, Settings, read_settings, settings_reading
 from certs.serving import throwaway_pair
 from tests.web.reviews import UID, pod, review
 from tests.web.tiny_cluster import CLUSTER
@@ -165,6 +166,7 @@ WIRE: dict[str, tuple[bytes, bytes, bytes]] = {
         b"415",
         b"expected content type application/json\n",
     ),
+    "an endless head": (HEAD + b"x: ".ljust(MAX_HEAD_BYTES, b"x"), b"431", b"connection: close\r\n\r\n"),
     "no HTTP": (b"\x16\x03\x01\x00\xff\r\n\r\n", b"400", b"Invalid HTTP request received."),
 }
 
@@ -366,7 +368,7 @@ def test_everything_that_keeps_it_from_starting_is_told_at_once(tmp_path: Path) 
         flags = {"manifests": str(tmp_path), "listen": address, "tls-dir": str(tmp_path / "nothing")}
         with contextlib.ExitStack() as stack, pytest.raises(BadSettings) as caught:
             start(read_settings(flags | {"web-listen": "127.0.0.1:0"}, {}), stack)
-    listen, certificate, manifest = caught.value.problems
+    manifest, listen, certificate = caught.value.problems
     assert listen.startswith(f"--listen={address}: ")
     assert certificate.startswith(f"--tls-dir: can't read {tmp_path / 'nothing'}/tls.crt: No such file")
     assert manifest.startswith(f"{tmp_path}/broken.yaml:1: ")
@@ -378,4 +380,20 @@ def test_without_files_and_without_a_cluster_there_is_nothing_to_serve(
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     with contextlib.ExitStack() as stack, pytest.raises(BadSettings) as caught:
         start(read_settings({"listen": "127.0.0.1:0", "web-listen": "127.0.0.1:0"}, {}), stack)
-    assert [problem.partition(":")[0] for problem in caught.value.problems] == ["--tls-dir", "no cluster"]
+    assert [problem.partition(":")[0] for problem in caught.value.problems] == ["no cluster", "--tls-dir"]
+
+
+def test_what_settings_say_wrong_is_told_with_what_is_wrong_outside(tmp_path: Path) -> None:
+    (tmp_path / "broken.yaml").write_text("kind: [", "utf-8")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        flags = {"manifests": str(tmp_path), "mode": "odd", "listen": "x", "web-listen": address, "tls-dir": "/nothing"}
+        with pytest.raises(BadSettings) as caught:
+            serve.run(settings_reading(flags, {}))
+    assert [re.split(r"[=:]", problem)[0] for problem in caught.value.problems] == [
+        "--mode",
+        "--listen",
+        f"{tmp_path}/broken.yaml",
+        "--web-listen",
+        "--tls-dir",
+    ]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.settings import SETTINGS, Address, BadSettings, Setting, Settings, read_settings
+from app.settings import SETTINGS, Address, BadSettings, Setting, Settings, read_settings, settings_reading
 
 NOTHING: dict[str, str] = {}
 
@@ -127,6 +127,27 @@ def test_settings_that_contradict_each_other_are_told_with_both_values(case: str
     with pytest.raises(BadSettings) as caught:
         read_settings(flags, NOTHING)
     assert caught.value.problems == (problem,)
+
+
+def test_a_contradiction_is_told_beside_a_bad_setting() -> None:
+    with pytest.raises(BadSettings) as caught:
+        read_settings({"mode": "odd", "max-age": "60"}, NOTHING)
+    assert [problem.partition(":")[0] for problem in caught.value.problems] == ["--mode='odd'", "--max-age=60"]
+
+
+UNREAD_BESIDE = {
+    "max-age": {"max-age": "soon", "refresh-seconds": "120"},
+    "refresh-seconds": {"max-age": "50", "refresh-seconds": "often"},
+    "listen": {"listen": "x", "web-listen": "0.0.0.0:8443"},
+    "web-listen": {"listen": "0.0.0.0:8080", "web-listen": "x"},
+}
+
+
+@pytest.mark.parametrize("name", UNREAD_BESIDE)
+def test_a_setting_that_cannot_be_read_contradicts_nothing(name: str) -> None:
+    reading = settings_reading(UNREAD_BESIDE[name], NOTHING)
+    assert reading.unread == {setting(name).field}
+    assert [problem.partition("=")[0] for problem in reading.problems] == [f"--{name}"]
 
 
 def test_variables_that_kubernetes_sets_for_a_service_are_no_settings() -> None:

@@ -4,6 +4,8 @@ Two rules hold whatever is posted. Without a uid nothing can be answered, so the
 always an answer that carries it: a request that cannot be read further is one with a `problem`, and is admitted.
 """
 
+import re
+from itertools import islice
 from typing import Final, TypeVar
 
 import msgspec
@@ -159,13 +161,47 @@ def _admission_request(request: _Request, *, pod: Pod | None = None, workload: R
 def _unreadable(body: bytes, error: Exception) -> AdmissionRequest:
     """A second pass that wants nothing but the uid, so that the one odd field does not cost the answer."""
     try:
-        review = _head_review.decode(body)
-    except RecursionError as too_deep:
-        raise BadReview(400, "the body is nested too deeply") from too_deep
+        review = _head(body)
     except msgspec.DecodeError as again:
         raise BadReview(400, f"the body is not an AdmissionReview in JSON: {_one_line(again)}") from again
     request = _answerable(review, review.request)
-    return AdmissionRequest(uid=request.uid, problem=_one_line(error))
+    problem = "nested too deeply" if isinstance(error, RecursionError) else _one_line(error)
+    return AdmissionRequest(uid=request.uid, problem=problem)
+
+
+def _head(body: bytes) -> _HeadReview:
+    """The review as far as its uid; what is nested too deeply for the decoder does not hide it."""
+    try:
+        return _head_review.decode(body)
+    except RecursionError:
+        pass
+    try:
+        return _head_review.decode(_shallow(body))
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise BadReview(400, "the body is nested too deeply") from error
+
+
+# A string, or a bracket. Possessive, with an end that may be missing: it never reads a byte twice.
+_TOKENS: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[][{}]', re.DOTALL)
+_TOKENS_AT_MOST: Final = 50_000  # some 10 ms
+_DEEPEST: Final = 50  # a uid is at depth 2, the fields of a pod that are read above 10
+
+
+def _shallow(body: bytes) -> bytes:
+    """The body with null in the place of what is nested too deeply; if there is too much to look at, not of all."""
+    kept, start, depth = [], 0, 0
+    for token in islice(_TOKENS.finditer(body), _TOKENS_AT_MOST):
+        if token[0] in b"[{":
+            depth += 1
+            if depth == _DEEPEST:
+                kept.append(body[start : token.start()])
+                start = len(body)
+        elif token[0] in b"]}":
+            if depth == _DEEPEST:
+                kept.append(b"null")
+                start = token.end()
+            depth -= 1
+    return b"".join((*kept, body[start:]))
 
 
 def _answerable(review: _Envelope, request: _AnyRequest | None) -> _AnyRequest:

@@ -30,7 +30,7 @@ from app.dra.vacancy import ResourcePoolStatusRequest
 from app.dra.witness import Heard, Kind, Witness
 from app.presubmit.manifest import Document, ManifestError, decode, parse
 
-__all__ = ["ManifestError", "Manifests", "Stamp", "feed", "lookups", "read_manifests", "stamp"]
+__all__ = ["ManifestError", "Manifests", "Stamp", "feed", "files_of", "lookups", "read_manifests", "stamp"]
 
 MAX_FILE_BYTES = 256 * 1024 * 1024
 """Of one file. 10,000 slices with 8 devices are 33 MB of JSON or 16 MB of YAML; what is no manifest ends here."""
@@ -80,7 +80,7 @@ def read_manifests(path: Path) -> Manifests:
     Raises ManifestError with a line for every problem, as far as reading got: a file ends at its first mistake in YAML.
     """
     reading = _Reading()
-    for file in _files(path):
+    for file in files_of(path):
         try:
             documents = parse(_bytes(file), str(file), MAX_FILE_BYTES)
         except ManifestError as error:
@@ -94,7 +94,7 @@ def read_manifests(path: Path) -> Manifests:
 def stamp(path: Path) -> Stamp:
     """What tells, without reading them, whether the files have changed. Raises ManifestError."""
     try:
-        return tuple((str(file), (known := file.stat()).st_mtime_ns, known.st_size) for file in _files(path))
+        return tuple((str(file), (known := file.stat()).st_mtime_ns, known.st_size) for file in files_of(path))
     except OSError as error:
         raise ManifestError(f"{error.filename}: {error.strerror}") from error
 
@@ -261,7 +261,7 @@ class _Reading:
 # --- Files ------------------------------------------------------------------------------------------------------------
 
 
-def _files(path: Path) -> list[Path]:
+def files_of(path: Path) -> list[Path]:
     """The path itself, or the manifests below it, in the order of their names. Raises ManifestError if none is there.
 
     Hidden entries are left out: a mounted ConfigMap keeps its files twice, once below `..data`.

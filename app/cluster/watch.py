@@ -40,6 +40,10 @@ PAGE = 100
 WATCH_SECONDS = (300, 600)
 """How long a watch may last, chosen anew each time, as client-go does, so that watches move to a new API server."""
 
+DENIALS_DOUBTED = 4
+"""In a row, over some 7 s, for a kind that was readable before: an API server that has just started forbids what it
+allows a moment later (seen on 1.37.2), and to believe it would mean a minute without the kind."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -62,7 +66,7 @@ class Patience:
     longest_pause: float = 30.0
     """After many failures."""
     denied: float = 60.0
-    """Until a kind that may not be read is tried again."""
+    """At most until a kind that may not be read is tried again; at first it is sooner."""
 
 
 class State(enum.StrEnum):
@@ -149,7 +153,7 @@ class Watch:
         self._unreadable: set[tuple[str, str]] = set()
         self._unreadable_logged = False
         self._end_of_succession: asyncio.TimerHandle | None = None
-        self._failures = 0
+        self._failures = self._denials = 0
         self._state, self._problem = State.STARTING, ""
         self._heard_at: float | None = None
         self._objects = self._interruptions = 0
@@ -262,7 +266,7 @@ class Watch:
             if line is None:
                 raise Unreachable(f"{what}: ended before it had caught up")
             await self._hear(line)
-        self._caught_up, self._failures = True, 0
+        self._caught_up, self._failures, self._denials = True, 0, 0
         self._stop_succession()
         self._settle()
 
@@ -332,16 +336,21 @@ class Watch:
         """Note that it did not go on; returns after how many seconds to try again."""
         if isinstance(error, Forbidden | NotFound):
             self._version = ""
-            self._lose(str(error), State.DENIED)
-            return self._patience.denied
+            believed = self._state in (State.STARTING, State.DENIED) or self._denials >= DENIALS_DOUBTED
+            self._lose(str(error), State.DENIED if believed else State.LOST)
+            self._denials = min(self._denials + 1, 10)
+            return self._pause(self._denials, self._patience.denied)
         self._lose(str(error))
         if not isinstance(error, Unreachable | TooManyRequests):
             self._version = ""  # whatever the server has against it, a list starts anew
-        most = min(self._patience.longest_pause, self._patience.shortest_pause * 2.0 ** (self._failures + 1))
         self._failures = min(self._failures + 1, 10)
-        pause = random.uniform(self._patience.shortest_pause, most)  # noqa: S311 - no secret
         asked = error.retry_after if isinstance(error, TooManyRequests) else None
-        return max(pause, asked or 0.0)
+        return max(self._pause(self._failures, self._patience.longest_pause), asked or 0.0)
+
+    def _pause(self, failures: int, longest: float) -> float:
+        """Seconds after so many failures in a row, with jitter."""
+        most = min(longest, self._patience.shortest_pause * 2.0**failures)
+        return random.uniform(self._patience.shortest_pause, most)  # noqa: S311 - no secret
 
     def _turn(self, state: State, problem: str = "") -> None:
         """Tell witness and log of a change."""

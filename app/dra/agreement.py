@@ -26,6 +26,8 @@ class Agreement:
     reason: Reason
     listed: int
     """Devices it calls available in the pools of the tally, whatever they are."""
+    exact: bool
+    """These are the free ones: it knows every pool of the tally, and all devices of each match and are plain ones."""
     roomy: tuple[tuple[PoolState, int], ...]
     """Pools in which its available devices can only be matching ones, with their number."""
     largest_block: int
@@ -71,17 +73,23 @@ def _work_out(made_for: tuple[DriverStatus, int, int], tally: Tally, witness: Wi
         for pool, matching in tally.pools.items()
         if pool.driver == status.driver and pool.name in status.pools
     ]
-    roomy = tuple(
-        (pool, counts.available_devices or 0)
-        for pool, matching, counts in counted
-        if pool.plain and matching == pool.size and proves_free(counts)
-    )
+    fitting = [(pool, counts) for pool, matching, counts in counted if pool.plain and matching == pool.size]
+    roomy = tuple((pool, counts.available_devices or 0) for pool, counts in fitting if proves_free(counts))
+    known = sum(_is_known(pool, status) for pool, _ in fitting)
     return Agreement(
         made_for=made_for,
         confirms=confirms(status, usable, counted_at, 0.0),
         vacancy=vacancy,
         reason=reason,
         listed=sum(counts.available_devices or 0 for _, _, counts in counted),
+        exact=known == len(candidates),
         roomy=roomy,
         largest_block=Blocks(pool.node() for pool, count in roomy for _ in range(min(count, pool.size))).largest,
     )
+
+
+def _is_known(pool: PoolState, status: DriverStatus) -> bool:
+    vacancy, _ = status_vacancy(
+        status, {pool.name: pool.generation}, tolerates=False, now=status.taken_at or 0.0, max_age_seconds=0.0
+    )
+    return vacancy is not Vacancy.UNKNOWN

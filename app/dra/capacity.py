@@ -1,15 +1,26 @@
 """The capacity table: for every device class and every pool that serves it, how many devices there are and are free."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from heapq import merge
+from operator import attrgetter
+from typing import TypeVar
 
-from app.dra.demand import Ask, PodDemand
-from app.dra.judgement import Finding, Source, World, find
-from app.dra.pools import Condition, DeviceState, PoolState
+from app.dra.demand import Ask
+from app.dra.judgement import ANYBODY, Finding, Source, World, find, out_of_everybodys_reach
+from app.dra.pools import PoolState
 from app.dra.reasons import Reason
 from app.dra.snapshot import status_vacancy
-from app.dra.tally import REACH_AT_MOST, Tally
+from app.dra.tally import REACH_AT_MOST, PoolCount, Tally
 from app.dra.vacancy import Vacancy
+
+_T = TypeVar("_T")
+
+POOLS_AT_ONCE = 200
+"""Pools between two moments in which others may work: under 1 ms (measured)."""
+
+_NAME = attrgetter("driver", "pool")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,15 +32,6 @@ class Counts:
     available: int | None = None
     unavailable: int | None = None
     """Not allocated, and yet not to be had: tainted, out of shared counters, or on a node nobody gets to."""
-
-    def __add__(self, other: "Counts") -> "Counts":
-        """Both together; unknown spoils the sum."""
-        return Counts(
-            _sum(self.total, other.total),
-            _sum(self.allocated, other.allocated),
-            _sum(self.available, other.available),
-            _sum(self.unavailable, other.unavailable),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class ClassCapacity:
     name: str
     extended_resource_name: str
     counts: Counts
+    listed: int
+    """Devices the pool statuses call available that do not count: of another kind, or no longer fitting."""
     vacancy: Vacancy
     reason: Reason
     age_seconds: float | None
@@ -71,60 +75,107 @@ class Capacity:
 
 def capacity(world: World, now: float) -> Capacity:
     """The table at the moment `now`."""
+    classes = (each for each in class_capacities(world, now) if each is not None)
+    return Capacity(snapshot_time=world.snapshot.taken_at, classes=tuple(classes))
+
+
+def class_capacities(world: World, now: float) -> Iterator[ClassCapacity | None]:
+    """The classes of the table by name, and between them None: a moment in which the caller may let others work.
+
+    What the world hears in such a moment is in the rows that follow; the line of a class is of one moment.
+    """
     world.witness.advance(now)
-    classes = sorted(world.witness.classes, key=lambda known: known.name)
-    return Capacity(
-        snapshot_time=world.snapshot.taken_at,
-        classes=tuple(_class_capacity(known.name, known.declares, world, now) for known in classes),
-    )
+    for name, declares in sorted((known.name, known.declares) for known in world.witness.classes):
+        yield None
+        if world.witness.has_class(name):
+            yield from _class_capacity(name, declares, world, now)
 
 
-def _class_capacity(name: str, declares: str, world: World, now: float) -> ClassCapacity:
-    finding = find(Ask(name), PodDemand(), world, now)
+def _class_capacity(name: str, declares: str, world: World, now: float) -> Iterator[ClassCapacity | None]:
+    finding = find(Ask(name), ANYBODY, world, now)
     tally = finding.tally
-    rows = [_row(pool, finding, world, now) for pool in tally.pools]
-    pools = sorted((*rows, *_others(tally, world)), key=lambda row: (row.driver, row.pool))
-    return ClassCapacity(
+    held, far = tally.held, _out_of_reach(tally, world, now)
+    parts: list[list[PoolCapacity]] = []
+    for pools in _in_parts(tally.pools):
+        yield None
+        parts.append(sorted((_row(p, finding, far[p], world, now) for p in pools if p in tally.pools), key=_NAME))
+    counts = _counts_of_class(finding, held, [row for part in parts for row in part])
+    for others in _in_parts(_others(tally)):
+        yield None
+        parts.append(sorted((_unknown_row(*other) for other in others), key=_NAME))
+    rows: list[PoolCapacity] = []
+    for row in merge(*parts, key=_NAME):
+        if len(rows) % POOLS_AT_ONCE == 0:
+            yield None
+        rows.append(row)
+    yield ClassCapacity(
         name=name,
         extended_resource_name=declares,
-        counts=_known(sum((row.counts for row in rows), Counts(0, 0, 0, 0)), finding),
+        counts=counts,
+        listed=finding.listed,
         vacancy=finding.vacancy,
         reason=finding.reason,
         age_seconds=None if finding.counted_at is None else max(0.0, now - finding.counted_at),
         source=finding.source,
-        pools=tuple(pools),
+        pools=tuple(rows),
     )
 
 
-def _known(counts: Counts, finding: Finding) -> Counts:
+def _in_parts(items: Iterable[_T]) -> Iterator[list[_T]]:
+    """All that there are now, some at a time: nothing stands still between two parts."""
+    listed = list(items)
+    for start in range(0, len(listed), POOLS_AT_ONCE):
+        yield listed[start : start + POOLS_AT_ONCE]
+
+
+def _counts_of_class(finding: Finding, held: int, rows: list[PoolCapacity]) -> Counts:
     """What can be said of a whole class: not what is left if that is unknown, nor a total if more may match."""
-    unknown = finding.vacancy is Vacancy.UNKNOWN
-    if finding.tally.certain():
-        return Counts(counts.total, counts.allocated) if unknown else counts
-    return Counts() if unknown else Counts(available=counts.available)
-
-
-def _row(pool: PoolState, finding: Finding, world: World, now: float) -> PoolCapacity:
-    """A pool that holds a matching device."""
-    counts = _counts(pool, finding, world, now)
+    tally, free = finding.tally, finding.free
+    if not tally.certain():
+        return Counts(available=free)
+    if not finding.source:
+        return Counts(tally.total)
     if finding.source == Source.POOL_STATUS:
+        allocated = _sum(row.counts.allocated for row in rows)
+        unavailable = _sum(row.counts.unavailable for row in rows)
+        return Counts(tally.total, allocated, free, None if finding.vacancy is Vacancy.UNKNOWN else unavailable)
+    return Counts(tally.total, held, free, None if free is None else tally.total - held - free)
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    """All together; unknown spoils the sum."""
+    known = list(numbers)
+    return None if None in known else sum(number for number in known if number is not None)
+
+
+# --- One pool ---------------------------------------------------------------------------------------------------------
+
+
+def _row(pool: PoolState, finding: Finding, far: int, world: World, now: float) -> PoolCapacity:
+    """A pool that holds a matching device; `far`: so many of its free ones nobody gets to."""
+    count = finding.tally.count_of(pool)
+    if finding.source == Source.POOL_STATUS:
+        counts = _counts_by_status(pool, count, world)
         vacancy, reason = _by_status(pool, world, now)
     else:
-        vacancy, reason = _standing(counts, finding)
+        counts = _counts_by_witness(count, far) if finding.source else Counts(count.matching)
+        vacancy, reason = _by_witness(counts, finding)
+    if vacancy is Vacancy.FULL and (doubt := _doubt(count, finding)):
+        vacancy, reason = Vacancy.UNKNOWN, doubt
     if vacancy is Vacancy.UNKNOWN:
         counts = Counts(counts.total, counts.allocated)
     return PoolCapacity(pool.driver, pool.name, pool.node(), counts, vacancy, reason)
 
 
-def _others(tally: Tally, world: World) -> Iterator[PoolCapacity]:
-    """Pools that may hold one, or never will."""
-    for pool in tally.candidates() - tally.pools.keys():
-        yield PoolCapacity(pool.driver, pool.name, pool.node(), Counts(), Vacancy.UNKNOWN, Reason.SelectorUnknown)
-    for pool, reason in tally.blocking.items():
-        yield PoolCapacity(pool.driver, pool.name, pool.node(), Counts(), Vacancy.UNKNOWN, reason)
-    for pool in world.witness.pools():
-        if pool.condition is Condition.UNUSABLE and not tally.excludes(pool.driver):
-            yield PoolCapacity(pool.driver, pool.name, pool.node(), Counts(), Vacancy.EMPTY, Reason.PoolIncomplete)
+def _counts_by_status(pool: PoolState, count: PoolCount, world: World) -> Counts:
+    """A status counts a whole pool: it counts a class only where all devices match, and none is more than one."""
+    status = world.snapshot.statuses.get(pool.driver)
+    counted = status.pools.get(pool.name) if status and pool.plain and count.matching == pool.size else None
+    if counted is None:
+        return Counts(count.matching)
+    return Counts(
+        counted.total_devices, counted.allocated_devices, counted.available_devices, counted.unavailable_devices
+    )
 
 
 def _by_status(pool: PoolState, world: World, now: float) -> tuple[Vacancy, Reason]:
@@ -137,31 +188,11 @@ def _by_status(pool: PoolState, world: World, now: float) -> tuple[Vacancy, Reas
     )
 
 
-def _counts(pool: PoolState, finding: Finding, world: World, now: float) -> Counts:
-    tally = finding.tally
-    if not finding.source:
-        return Counts(total=tally.pools[pool])
-    if finding.source == Source.POOL_STATUS:
-        status = world.snapshot.statuses.get(pool.driver)
-        counted = status.pools.get(pool.name) if status else None
-        if counted is None:
-            return Counts(total=tally.pools[pool])
-        return Counts(
-            counted.total_devices, counted.allocated_devices, counted.available_devices, counted.unavailable_devices
-        )
-    devices = [device for device in pool.devices() if tally.matches(device)]
-    held = sum(device.holders > 0 for device in devices)
-    free = sum(device in tally.free and not _far(device, tally, world, now) for device in devices)
-    return Counts(len(devices), held, free, len(devices) - held - free)
+def _counts_by_witness(count: PoolCount, far: int) -> Counts:
+    return Counts(count.matching, count.held, count.free - far, count.unavailable + far)
 
 
-def _far(device: DeviceState, tally: Tally, world: World, now: float) -> bool:
-    if not device.node or len(tally.free) > REACH_AT_MOST:
-        return False
-    return bool(world.witness.nodes.out_of_reach(device.node, device.since, (), (), now))
-
-
-def _standing(counts: Counts, finding: Finding) -> tuple[Vacancy, Reason]:
+def _by_witness(counts: Counts, finding: Finding) -> tuple[Vacancy, Reason]:
     if counts.available:
         return Vacancy.FREE, Reason.HasRoom
     if finding.vacancy is Vacancy.UNKNOWN:
@@ -169,5 +200,31 @@ def _standing(counts: Counts, finding: Finding) -> tuple[Vacancy, Reason]:
     return Vacancy.FULL, Reason.NoGPUCapacity
 
 
-def _sum(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else one + other
+def _doubt(count: PoolCount, finding: Finding) -> Reason | None:
+    """Why a pool in which nothing is free is not full: a shareable device never is, nor one that may match and is free.
+
+    Devices that may match concern the witness alone: a status that calls a pool full has counted them.
+    """
+    if count.maybe_free and finding.source != Source.POOL_STATUS:
+        return Reason.SelectorUnknown
+    return Reason.Shareable if count.shareable else None
+
+
+def _unknown_row(pool: PoolState, vacancy: Vacancy, reason: Reason) -> PoolCapacity:
+    return PoolCapacity(pool.driver, pool.name, pool.node(), Counts(), vacancy, reason)
+
+
+def _others(tally: Tally) -> Iterator[tuple[PoolState, Vacancy, Reason]]:
+    """Pools that may hold a matching device, or never will."""
+    for pool in tally.possible():
+        yield pool, Vacancy.UNKNOWN, Reason.SelectorUnknown
+    for pool, reason in tally.blocking.items():
+        yield pool, Vacancy.UNKNOWN, reason
+    for pool in tally.unusable():
+        yield pool, Vacancy.EMPTY, Reason.PoolIncomplete
+
+
+def _out_of_reach(tally: Tally, world: World, now: float) -> Counter[PoolState]:
+    """Free devices nobody gets to, by pool; looked at for few devices only, as a review does."""
+    few = tally.free if len(tally.free) <= REACH_AT_MOST else ()
+    return Counter(device.pool for device in few if out_of_everybodys_reach(device, world, now))

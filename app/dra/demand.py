@@ -63,7 +63,8 @@ class PodDemand(Value, frozen=True):
     """All needs of one pod, and what of the pod decides which nodes it can reach."""
 
     needs: tuple[Need, ...] = ()
-    tolerations: tuple[Toleration, ...] = ()
+    tolerations: tuple[Toleration, ...] | None = ()
+    """None: those of no pod in particular, so only what keeps every pod from a node counts."""
     node_selector: tuple[tuple[str, str], ...] = ()
 
 

@@ -26,6 +26,9 @@ WARNING_LIMIT: Final = 120
 WARNINGS_LIMIT: Final = 3
 """Warnings of one answer: nobody reads more, and all share one header budget of 4096 characters."""
 
+_SECOND_LIMIT: Final = 28
+"""Characters of what names further classes in a sentence that speaks of one: with all remarks, both must fit."""
+
 _EXPECTED: Final = frozenset(
     {
         Reason.OptedOut,
@@ -80,8 +83,8 @@ def sentence(verdict: Verdict, audience: Audience, now: float) -> str:
         case Outcome.UNKNOWN:
             need = _leading_need(verdict)
             why = reason_in_words(verdict.reason, need.detail if need else "", hide_names=audience.hide_names)
-            remarks = _remarks(need, audience) if need else ""
-            return f"{_headline(verdict, need, 'not checked')}: {why}{remarks}."
+            rest = f"{_remarks(need, audience)}{_for_claimant(need)}" if need else ""
+            return f"{_headline(verdict, need, 'not checked')}: {why}{rest}."
         case _:  # pragma: no cover
             assert_never(verdict.outcome)
 
@@ -136,13 +139,13 @@ def not_checked(reason: Reason, detail: str = "") -> str:
 
 
 def _warning_of(need: NeedVerdict, audience: Audience) -> str:
-    asked = f"{number(need.count)} asked"
+    asked, of_class = f"{number(need.count)} asked", _deciding(need)
     match need.reason:
         case Reason.FewerThanAsked:
-            free = "fewer" if need.free is None else number(need.free)
-            return _warning(need, f"{asked}, {free} free{_largest_free_block(need)}, the pod may wait")
+            free = "fewer" if of_class.free is None else number(of_class.free)
+            return _warning(need, f"{asked}, {free} free{_largest_free_block(of_class)}, the pod may wait")
         case Reason.NeverFits:
-            most = f"more than {number(need.largest_block)}" if need.largest_block else "that many"
+            most = f"more than {number(of_class.largest_block)}" if of_class.largest_block else "that many"
             return _warning(need, f"{asked}, no node has {most}, the pod cannot start")
         case Reason.Autoscaled:
             return _warning(need, PHRASES[need.reason])
@@ -172,6 +175,11 @@ def _leading_need(verdict: Verdict) -> NeedVerdict | None:
     return next((need for need in same if need.reason is verdict.reason), same[0] if same else None)
 
 
+def _deciding(need: NeedVerdict) -> NeedVerdict:
+    """The need with the numbers the answer rests on: those of the winner, or of another claimant."""
+    return need.claimant or need
+
+
 def _headline(verdict: Verdict, need: NeedVerdict | None, phrase: str) -> str:
     """`[Reason] phrase for name (1 asked)` in at most 100 characters; the name gives way."""
     start = f"[{verdict.reason}] {phrase}"
@@ -197,9 +205,12 @@ def _all_taken(need: NeedVerdict) -> str:
 
     The numbers are those of the first alternative of a `firstAvailable`; `detail` names the classes of the others.
     """
+    if need.claimant:
+        winner = shortened(need.class_name, _SECOND_LIMIT)
+        return f"class {winner} has the name but no device, and {_all_taken(need.claimant)}"
     state = "taken or out of reach" if need.unreachable else "taken"
     pools = f" in {counted_noun(need.pools, 'pool')}" if need.pools else ""
-    others = f", and so are those of class {shortened(need.detail, DETAIL_LIMIT)}" if need.detail else ""
+    others = f", and so are those of class {shortened(need.detail, _SECOND_LIMIT)}" if need.detail else ""
     if need.total == 1:
         return f"the only {_devices(need, 1)} is {state}{pools}{others}"
     if need.total:
@@ -209,9 +220,11 @@ def _all_taken(need: NeedVerdict) -> str:
 
 def _remarks(need: NeedVerdict, audience: Audience) -> str:
     """In brackets, devices that seem to be free and do not count."""
-    remarks = [_out_of_reach(need.unreachable, audience)] if need.unreachable else []
-    if need.listed:
-        remarks.append(f"the pool status lists {number(need.listed)} as available that do not count")
+    of_class = _deciding(need)
+    remarks = [_out_of_reach(of_class.unreachable, audience)] if of_class.unreachable else []
+    if listed := of_class.listed:
+        do = "does" if listed == 1 else "do"
+        remarks.append(f"the pool status lists {number(listed)} as available that {do} not count")
     return f" ({'; '.join(remarks)})" if remarks else ""
 
 
@@ -227,14 +240,17 @@ def _out_of_reach(places: tuple[Unreachable, ...], audience: Audience) -> str:
 
 def _shortage(need: NeedVerdict) -> str:
     """`at most 8 devices of class gpu.example.com are on one node`."""
-    if not need.largest_block:
-        return f"fewer {_devices(need, need.count)} are on any node"
-    verb = "is" if need.largest_block == 1 else "are"
-    return f"at most {number(need.largest_block)} {_devices(need, need.largest_block)} {verb} on one node"
+    of_class, most = _deciding(need), _deciding(need).largest_block
+    claims = f", {_may_claim(need)}," if need.claimant else ""
+    if not most:
+        return f"fewer {_devices(of_class, need.count)}{claims} are on any node"
+    return f"at most {number(most)} {_devices(of_class, most)}{claims} {'is' if most == 1 else 'are'} on one node"
 
 
 def _free(need: NeedVerdict) -> str:
     """`3 of 8 devices of class gpu.example.com in 2 pools are free`."""
+    if need.claimant:
+        return _free_for_claimant(need, need.claimant)
     if need.free is None or need.total is None:
         return f"a {_devices(need, 1)} is free"
     pools = f" in {counted_noun(need.pools, 'pool')}" if need.pools else ""
@@ -242,10 +258,31 @@ def _free(need: NeedVerdict) -> str:
     return f"{number(need.free)} of {number(need.total)} {_devices(need, need.total)}{pools} {free}"
 
 
+def _free_for_claimant(winner: NeedVerdict, other: NeedVerdict) -> str:
+    """`class gpu-old, which may still claim the name instead of gpu, has 2 of 4 devices free`."""
+    said = f"{_class(other)}, {_may_claim(winner)}, has"
+    if other.free is None or other.total is None:
+        return f"{said} a device free"
+    return f"{said} {number(other.free)} of {number(other.total)} devices free{_largest_free_block(other)}"
+
+
 def _largest_free_block(need: NeedVerdict) -> str:
     if need.free is None or need.largest_free_block is None or need.largest_free_block >= need.free:
         return ""
     return f" (at most {number(need.largest_free_block)} on one node)"
+
+
+def _for_claimant(need: NeedVerdict) -> str:
+    return f", for {_class(need.claimant)}, {_may_claim(need)}" if need.claimant else ""
+
+
+def _may_claim(winner: NeedVerdict) -> str:
+    """How a class that is not the winner comes to be spoken of."""
+    return f"which may still claim the name instead of {shortened(winner.class_name, _SECOND_LIMIT)}"
+
+
+def _class(need: NeedVerdict) -> str:
+    return f"class {shortened(need.class_name, DETAIL_LIMIT)}"
 
 
 def _devices(need: NeedVerdict, count: int) -> str:
@@ -271,7 +308,8 @@ def _ways_out(verdict: Verdict, audience: Audience) -> tuple[str, ...]:
     need = _leading_need(verdict)
     if need is not None and (need.never_fits or verdict.outcome is Outcome.NEVER):
         # Waiting does not help, so neither does advice on how to wait.
-        fewer = f"at most {number(need.largest_block)}" if need.largest_block else "fewer devices"
+        most = _deciding(need).largest_block
+        fewer = f"at most {number(most)}" if most else "fewer devices"
         return (f"ask for {fewer} in one pod",)
     theirs = printable(audience.options_text)
     if theirs:

@@ -12,7 +12,9 @@ from msgspec.structs import replace
 from app.dra.agreement import agreement
 from app.dra.containers import resource_totals
 from app.dra.demand import Ask, Lookups, Need, PodDemand, pod_demand
-from app.dra.objects import Pod, Value
+from app.dra.nodes import UNSCHEDULABLE
+from app.dra.objects import Pod, Toleration, Value
+from app.dra.pools import DeviceState
 from app.dra.reasons import Reason
 from app.dra.scope import Scope, out_of_scope
 from app.dra.snapshot import DriverStatus, Snapshot, fresh
@@ -72,19 +74,22 @@ class Finding(Value, frozen=True):
 
 def judge(pod: Pod, namespace: str, lookups: Lookups, world: World, now: float) -> Verdict:
     """The verdict for one pod of a namespace at the moment `now` (epoch seconds)."""
-    reason = out_of_scope(pod, world.policy.scope, world.witness.server_minor)
-    if reason is None and (pod.spec.resource_claims or world.witness.devices_unknown):
-        reason = world.witness.devices_unknown if pod.spec.resource_claims or resource_totals(pod.spec) else None
-    if reason is not None:
-        return Verdict(Outcome.UNKNOWN, reason)
-    demand = pod_demand(pod, namespace, world.witness, lookups, now)
+    witness, unseen = world.witness, world.witness.devices_unknown
+    if unseen is not None and (pod.spec.resource_claims or resource_totals(pod.spec)):
+        reason = out_of_scope(pod, world.policy.scope, witness.server_minor)
+        return Verdict(Outcome.UNKNOWN, reason or unseen)  # which names are names of devices is not known either
+    demand = pod_demand(pod, namespace, witness, lookups, now)
     if not demand.needs:
         return NOTHING_ASKED
-    return decide(demand, world, now)
+    reason = out_of_scope(pod, world.policy.scope, witness.server_minor)
+    return decide(demand, world, now) if reason is None else Verdict(Outcome.UNKNOWN, reason)
 
 
 NOTHING_ASKED = Verdict(Outcome.ROOM, Reason.NoDeviceRequested)
 """The verdict for nearly every pod of a cluster."""
+
+ANYBODY = PodDemand(tolerations=None)
+"""Asks on behalf of no pod in particular: pages and commands."""
 
 
 def decide(demand: PodDemand, world: World, now: float) -> Verdict:
@@ -92,10 +97,11 @@ def decide(demand: PodDemand, world: World, now: float) -> Verdict:
     world.witness.advance(now)
     needs: list[NeedVerdict] = []
     findings: list[Finding] = []
-    for need in demand.needs:
-        verdict, found = _judged(need, demand, world, now)
-        needs.append(verdict)
-        findings += found
+    with world.witness.review():
+        for need in demand.needs:
+            verdict, found = _judged(need, demand, world, now)
+            needs.append(verdict)
+            findings += found
     outcome = min((need.outcome for need in needs), key=_DECIDES.index)
     deciding = [need.reason for need in needs if need.outcome is outcome]
     return Verdict(
@@ -111,7 +117,10 @@ def find(ask: Ask, demand: PodDemand, world: World, now: float) -> Finding:
     """What the policy's source says of one ask."""
     witness, source = world.witness, world.policy.source
     tally = witness.tally(ask)
-    standing = witness.standing(tally, demand.tolerations, demand.node_selector, now)
+    if demand.tolerations is not None:
+        standing = witness.standing(tally, demand.tolerations, demand.node_selector, now)
+    else:
+        standing = tally.standing(lambda device: out_of_everybodys_reach(device, world, now))
     if witness.devices_unknown is not None:
         return Finding(tally, standing, Vacancy.UNKNOWN, witness.devices_unknown)
     if source is Source.POOL_STATUS or (source is Source.AUTO and witness.holds_denied):
@@ -121,12 +130,27 @@ def find(ask: Ask, demand: PodDemand, world: World, now: float) -> Finding:
     return _by_witness(tally, standing, world, now)
 
 
+def out_of_everybodys_reach(device: DeviceState, world: World, now: float) -> str:
+    """Why no pod gets to a device: its node does not exist or is cordoned. A taint or a label keeps only some away.
+
+    Words as in `Unreachable`; empty: some pod can get there, or nobody knows.
+    """
+
+    def why(*tolerations: Toleration) -> str:
+        return world.witness.nodes.out_of_reach(device.node, device.since, tolerations, (), now) if device.node else ""
+
+    if missing := why(Toleration(operator="Exists")):
+        return missing
+    cordoned = why()  # looked at before taints; it is a cordon if who tolerates that one gets further
+    return cordoned if cordoned != why(Toleration(UNSCHEDULABLE.key, "Exists")) else ""
+
+
 def _by_witness(tally: Tally, standing: Standing, world: World, now: float) -> Finding:
     """What the witness says; under `both` and `auto`, held against the statuses of every driver concerned."""
     vacancy, reason = standing.vacancy, standing.reason
     counted: list[float] = []
     listed = -sum(part.devices for part in standing.unreachable)
-    for driver in tally.drivers() if world.policy.source is not Source.WITNESS else ():
+    for driver in tally.candidate_drivers() if world.policy.source is not Source.WITNESS else ():
         status, doubt = world.snapshot.statuses.get(driver), None
         if status is None or not fresh(status, now, world.policy.max_age_seconds):
             doubt = _absence(status) if world.policy.source is Source.BOTH else None
@@ -159,16 +183,19 @@ def _by_pool_status(tally: Tally, standing: Standing, world: World, now: float) 
     parts: list[tuple[Vacancy, Reason]] = []
     counted: list[float] = []
     listed = block = 0
+    exact = True
     for driver in tally.candidate_drivers():
         status = world.snapshot.statuses.get(driver)
         if status is None or not fresh(status, now, world.policy.max_age_seconds):
             parts.append((Vacancy.UNKNOWN, _absence(status)))
+            exact = False
             continue
         said = agreement(status, tally, world.witness)
         parts.append((said.vacancy, said.reason))
         counted.append(status.taken_at or 0.0)
         listed += said.listed
         block += said.largest_block
+        exact = exact and said.exact
     vacancy, reason = _together(parts)
     doubt = tally.blocked() or (Reason.Shareable if tally.shareable else None)
     if vacancy in (Vacancy.FULL, Vacancy.EMPTY) and doubt:
@@ -176,8 +203,7 @@ def _by_pool_status(tally: Tally, standing: Standing, world: World, now: float) 
     elif vacancy in (Vacancy.FULL, Vacancy.FREE) and not tally.total:
         vacancy, reason = Vacancy.UNKNOWN, Reason.SelectorUnknown
     free = 0 if vacancy is Vacancy.FULL else None
-    known = not tally.ask.tolerations and all(said is not Vacancy.UNKNOWN for said, _ in parts)
-    if vacancy is Vacancy.FREE and known and all(p.plain and count == p.size for p, count in tally.pools.items()):
+    if vacancy is Vacancy.FREE and exact and not tally.ask.tolerations:
         free = listed
     return Finding(
         tally=tally,
@@ -205,24 +231,34 @@ def _judged(need: Need, demand: PodDemand, world: World, now: float) -> tuple[Ne
     if need.unjudged is not None:
         return NeedVerdict(need.name, need.field, need.count, Outcome.UNKNOWN, need.unjudged, detail=need.detail), []
     findings = [find(ask, demand, world, now) for ask in need.asks]
-    shown = _deciding(findings, _OF_A_NAME if need.claimed_name else _OF_ALTERNATIVES)
+    first, shown = findings[0], _deciding(findings, _OF_A_NAME if need.claimed_name else _OF_ALTERNATIVES)
     outcome, reason = _OUTCOMES[shown.vacancy], shown.reason
     never = need.count > shown.standing.largest_block and _never_fits(need, findings)
     if _touches(world.policy.dynamic, findings):
-        outcome, reason = Outcome.UNKNOWN, Reason.Dynamic
+        outcome, reason, shown = Outcome.UNKNOWN, Reason.Dynamic, first
     elif (never or outcome is Outcome.FULL) and _touches(world.policy.autoscaled, findings):
-        outcome, reason = Outcome.UNKNOWN, Reason.Autoscaled
+        outcome, reason, shown = Outcome.UNKNOWN, Reason.Autoscaled, first
     elif outcome is not Outcome.FULL and never:
-        outcome, reason = Outcome.NEVER, Reason.NeverFits
+        outcome, reason, shown = Outcome.NEVER, Reason.NeverFits, max(findings, key=_largest_block)
     elif outcome is Outcome.ROOM and need.count > shown.standing.largest_free_block and _fewer(need, findings):
         reason = Reason.FewerThanAsked
-    tally, standing, known = shown.tally, shown.standing, shown.source != ""
     detail = ""
     if outcome is Outcome.FULL and not need.claimed_name:
         detail = ", ".join(finding.tally.ask.class_name for finding in findings if finding is not shown)
     elif reason in (Reason.PoolIncomplete, Reason.PoolInvalid):
-        detail = min((pool.name for pool, why in tally.blocking.items() if why is reason), default="")
-    verdict = NeedVerdict(
+        detail = min((pool.name for pool, why in shown.tally.blocking.items() if why is reason), default="")
+    verdict = _need_verdict(need, shown, outcome, reason, detail)
+    if need.claimed_name and shown is not first:
+        verdict = replace(_need_verdict(need, first, outcome, reason, detail), claimant=verdict)
+    return replace(verdict, never_fits=True) if never else verdict, findings
+
+
+def _need_verdict(need: Need, finding: Finding, outcome: Outcome, reason: Reason, detail: str) -> NeedVerdict:
+    """The need with the numbers of one class behind it."""
+    tally, standing = finding.tally, finding.standing
+    known = finding.source != ""
+    exact = known and tally.certain()
+    return NeedVerdict(
         name=need.name,
         field=need.field,
         count=need.count,
@@ -230,18 +266,16 @@ def _judged(need: Need, demand: PodDemand, world: World, now: float) -> tuple[Ne
         reason=reason,
         class_name=tally.ask.class_name,
         detail=detail,
-        total=tally.total if known and tally.certain() else None,
-        free=shown.free,
-        pools=len(tally.pools) if known else None,
-        largest_free_block=standing.largest_free_block if shown.free is not None else None,
+        total=tally.total if exact else None,
+        free=finding.free,
+        pools=len(tally.pools) if exact else None,
+        largest_free_block=standing.largest_free_block if finding.free is not None else None,
         largest_block=standing.largest_block if known else None,
         drivers=tally.drivers(),
         memory=tally.memory(),
         unreachable=standing.unreachable,
-        listed=shown.listed,
-        never_fits=never,
+        listed=finding.listed,
     )
-    return verdict, findings
 
 
 _DECIDES = (Outcome.FULL, Outcome.NEVER, Outcome.UNKNOWN, Outcome.ROOM)
@@ -272,10 +306,9 @@ def _touches(names: frozenset[str], findings: list[Finding]) -> bool:
 
 
 def _serves(tally: Tally, names: frozenset[str]) -> bool:
-    if tally.ask.class_name in names or not names.isdisjoint(tally.drivers()):
-        return True
-    # A driver that has yet to make its first device matches by name alone.
-    return not tally.total and not all(tally.excludes(name) for name in names)
+    # Looked at by name alone: a driver that has yet to make its first device may be the one. The name of another class
+    # is looked at in the same way; if this class excludes no driver, the devices made for the other match it too.
+    return tally.ask.class_name in names or not all(tally.excludes(name) for name in names)
 
 
 def _comparable(findings: list[Finding]) -> bool:
@@ -284,9 +317,17 @@ def _comparable(findings: list[Finding]) -> bool:
     return all(tally.certain() and not tally.shareable for tally in tallies) and any(tally.total for tally in tallies)
 
 
+def _largest_block(finding: Finding) -> int:
+    return finding.standing.largest_block
+
+
 def _never_fits(need: Need, findings: list[Finding]) -> bool:
-    """More is asked for than any node has in total."""
-    return _comparable(findings) and all(need.count > finding.standing.largest_block for finding in findings)
+    """More is asked for than any node has in total, or could have: a pool that misses slices may hold more."""
+    return (
+        _comparable(findings)
+        and all(need.count > finding.standing.largest_block for finding in findings)
+        and not any(finding.tally.unusable() for finding in findings)
+    )
 
 
 def _fewer(need: Need, findings: list[Finding]) -> bool:

@@ -1,19 +1,23 @@
 """What `1` of a name means now: the class behind it, its devices, and how unequal they are."""
 
+import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import itemgetter
 
 import msgspec
+from msgspec.structs import replace
 
 from app.dra.classes import IMPLICIT_PREFIX
-from app.dra.demand import Ask, Need, PodDemand
-from app.dra.judgement import Finding, World, decide, find
-from app.dra.pools import DeviceState
+from app.dra.demand import Ask, Need
+from app.dra.judgement import ANYBODY, Finding, World, decide, find
 from app.dra.reasons import Reason
 from app.dra.vacancy import Vacancy
 from app.dra.verdict import NeedVerdict
+
+_Values = dict[str, Counter[str]]
+"""How often each value occurs, by the full name of an attribute or a capacity."""
 
 VALUES_AT_MOST = 12
 """A spread with more values is a list of names, not a difference in kind."""
@@ -49,7 +53,7 @@ class Meaning:
     claimants: tuple[Claimant, ...] = ()
     """The winner first; none: the name means nothing here."""
     held_back_by: str = ""
-    """The class because of which a full winner does not lead to a refusal."""
+    """The class because of which a winner that is full, or matches no device, does not lead to a refusal."""
     plugin_node: str = ""
     """A node that may serve the name by device plugin: it is not judged."""
     drivers: tuple[str, ...] = ()
@@ -71,18 +75,23 @@ class Meaning:
 
 def meaning(name: str, world: World, now: float) -> Meaning:
     """What `1` of an extended resource name (explicit or implicit) or of a device class means at the moment `now`."""
+    return next(step for step in meaning_in_steps(name, world, now) if step is not None)
+
+
+def meaning_in_steps(name: str, world: World, now: float) -> Iterator[Meaning | None]:
+    """The same, and before it a None for each pool: a moment to let others work, as every device is looked at."""
     witness = world.witness
     witness.advance(now)
     plugin_node = witness.plugin_node(name, now) or ""
     names = witness.claimants(name) if "/" in name else (name,) if witness.has_class(name) else ()
     if not names:
-        return Meaning(name, plugin_node=plugin_node)
-    findings = [find(Ask(class_name), PodDemand(), world, now) for class_name in names]
-    tally = witness.tally(Ask(names[0]))
+        yield Meaning(name, plugin_node=plugin_node)
+        return
+    findings = [find(Ask(class_name), ANYBODY, world, now) for class_name in names]
+    tally = findings[0].tally
     unjudged = _obstacle(name, plugin_node, world)
     need = Need(name, "", 1, tuple(Ask(n) for n in names), claimed_name=True, unjudged=unjudged, detail=plugin_node)
-    behind = [device for pool in tally.pools for device in pool.devices() if tally.matches(device)]
-    return Meaning(
+    found = Meaning(
         name=name,
         claimants=tuple(_claimant(finding, name, names[0], world) for finding in findings),
         held_back_by=_held_back_by(findings),
@@ -90,9 +99,17 @@ def meaning(name: str, world: World, now: float) -> Meaning:
         drivers=tally.drivers(),
         pools=len(tally.pools),
         devices=tally.total,
-        spreads=tuple(_spreads(behind)),
-        verdict=decide(PodDemand((need,)), world, now).needs[0],
+        verdict=decide(replace(ANYBODY, needs=(need,)), world, now).needs[0],
     )
+    attributes: _Values = {}
+    capacities: _Values = {}
+    for pool in list(tally.pools):
+        yield None
+        for device in pool.devices():
+            if tally.matches(device):
+                _count(attributes, device.id[0], device.shape.attributes)
+                _count(capacities, device.id[0], device.shape.capacity)
+    yield dataclasses.replace(found, spreads=tuple(_spreads(attributes, capacities)))
 
 
 def _obstacle(name: str, plugin_node: str, world: World) -> Reason | None:
@@ -124,29 +141,27 @@ def _claimant(finding: Finding, name: str, winner: str, world: World) -> Claiman
 
 
 def _held_back_by(findings: list[Finding]) -> str:
-    if findings[0].vacancy is not Vacancy.FULL:
+    if findings[0].vacancy not in (Vacancy.FULL, Vacancy.EMPTY):
         return ""
     others = (f.tally.ask.class_name for f in findings[1:] if f.vacancy in (Vacancy.FREE, Vacancy.UNKNOWN))
     return next(others, "")
 
 
-def _spreads(devices: list[DeviceState]) -> Iterator[Spread]:
-    """Attributes and capacities that group the devices; an identifier, of which every device has its own, does not."""
-    attributes = _counted((device.id[0], device.shape.attributes) for device in devices)
-    capacities = _counted((device.id[0], device.shape.capacity) for device in devices)
-    grouping = [(name, values) for name, values in attributes.items() if not len(values) == values.total() > 1]
+def _spreads(attributes: _Values, capacities: _Values) -> Iterator[Spread]:
+    """Attributes and capacities that group the devices; an identifier, of which every device has its own, does not.
+
+    Of a single device nobody can tell one from the other, so its attributes are not shown: names may be hidden.
+    """
+    grouping = [(name, values) for name, values in attributes.items() if len(values) < values.total()]
     for name, values in sorted((*grouping, *capacities.items()), key=itemgetter(0)):
         if len(values) <= VALUES_AT_MOST:
             yield Spread(name, tuple(sorted(values.items())))
 
 
-def _counted(written: Iterable[tuple[str, bytes]]) -> dict[str, Counter[str]]:
-    """How often each value occurs, by full name. `written`: the driver, and attributes or capacity as in its slice."""
-    values: dict[str, Counter[str]] = {}
-    for driver, text in written:
-        entries = msgspec.json.decode(text) if text else None
-        for name, kinds in entries.items() if isinstance(entries, dict) else ():
-            value = kinds.get("value", next(iter(kinds.values()), "")) if isinstance(kinds, dict) else kinds
-            words = value if isinstance(value, str) else str(value).lower()
-            values.setdefault(name if "/" in name else f"{driver}/{name}", Counter())[words] += 1
-    return values
+def _count(values: _Values, driver: str, written: bytes) -> None:
+    """Count the values of one device: its attributes or its capacity, as in its slice."""
+    entries = msgspec.json.decode(written) if written else None
+    for name, kinds in entries.items() if isinstance(entries, dict) else ():
+        value = kinds.get("value", next(iter(kinds.values()), "")) if isinstance(kinds, dict) else kinds
+        words = value if isinstance(value, str) else str(value).lower()
+        values.setdefault(name if "/" in name else f"{driver}/{name}", Counter())[words] += 1

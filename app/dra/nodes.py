@@ -85,13 +85,14 @@ class Nodes:
             self._note_plugin(name, resource, positive=positive, first=old is None, at=now if old else since)
 
     def remove(self, name: str, now: float) -> None:
-        """A node is gone, and its plugins with it."""
+        """A node is gone; what it served it may come back with: a name is judged no sooner for being deleted."""
         if self._nodes.pop(name, None) is not None:
-            self._absent_since = {n: t for n, t in self._absent_since.items() if now - t < PLUGIN_MEMORY_SECONDS}
-            self._absent_since[name] = now
+            self._absent_since = {**_lately(self._absent_since, now), name: now}
             for resource, serving in self._serving.items():
-                serving.pop(name, None)
-                self._served[resource].pop(name, None)
+                self._served[resource] = _lately(self._served[resource], now)
+                if name in serving:
+                    del serving[name]
+                    self._served[resource][name] = now
 
     def plugin_node(self, extended_resource: str, now: float) -> str | None:
         """A node that serves the name by device plugin, did so lately, or may do so in a moment."""
@@ -141,6 +142,11 @@ class Nodes:
         elif name in serving or first:  # zero at first sight: perhaps a kubelet was restarted just before
             serving.pop(name, None)
             served[name] = at
+
+
+def _lately(moments: Mapping[str, float], now: float) -> dict[str, float]:
+    """What is not yet to be forgotten, of nodes that may never come back."""
+    return {name: moment for name, moment in moments.items() if now - moment < PLUGIN_MEMORY_SECONDS}
 
 
 def _extended(obj: Node) -> dict[str, bool]:

@@ -162,8 +162,10 @@ def condition(pool: PoolState, now: float) -> Condition:
     newest = pool.newest()
     declared = {part.declared for part in newest.values()}
     names = [device.id[2] for part in newest.values() for device in part.devices]
+    sets = [counter_set.name for part in newest.values() for counter_set in part.counters]
     older = [part for name, part in pool.slices.items() if name not in newest]
-    if len(declared) > 1 or len(names) > len(set(names)) or not _covered(older, newest.values()):
+    repeated = len(names) > len(set(names)) or len(sets) > len(set(sets))
+    if len(declared) > 1 or repeated or not _covered(older, newest.values()):
         return Condition.INVALID
     missing = next(iter(declared), 0) - len(newest)
     if missing < 0:

@@ -11,7 +11,8 @@ import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, TypeVar
+from typing import Any
+from weakref import ref
 
 import msgspec
 from cel_expr_python import cel  # type: ignore[import-untyped] # has stubs and, up to 0.1.3, no py.typed
@@ -19,16 +20,18 @@ from cel_expr_python import cel  # type: ignore[import-untyped] # has stubs and,
 from app.dra.quantity import parse_quantity
 from app.dra.selector_kinds import Kind, is_trusted
 from app.dra.selector_library import environment, is_usual, quantity_carrier, semver_carrier
-from app.dra.selector_reads import Read, device_map, domain_maps, fails_without_fields, is_bounded, reads
+from app.dra.selector_reads import Read, device_map, domain_maps, fails_without_fields, is_bounded, reads, steps
 from app.dra.selector_syntax import Form, Node, parse, tokens
 
-# Distinct expressions of a cluster and distinct projections of a selector: far more than seen, about 1 KB each.
+# Distinct expressions of a cluster, and distinct projections that all of them together have answered for: far more than
+# seen. An answer takes about 0.6 KB (measured), so that tenants who write selectors at will cannot fill the memory.
 _SELECTORS = 1024
-_ANSWERS = 8192
+_ANSWERS = 100_000
+
+_STEPS_OF_A_LOOK = 500  # about those of a usual selector
+_CHARACTERS_OF_A_LOOK = 5
 
 _INT64 = 2**63
-_Key = TypeVar("_Key")
-_Answer = TypeVar("_Answer")
 # A map of domains in which every domain the expression can name is present, if only empty.
 _TWINS = {"attributes": "attributes_with_absent", "capacity": "capacity_with_absent"}
 
@@ -104,42 +107,56 @@ class _Program:
     """Whether it can tell an absent domain from an empty one."""
     excludes_drivers: bool
     """Whether an evaluation with nothing but a driver proves anything."""
+    steps: int
 
 
 class Selector:
-    """One CEL expression. Immutable to its users; it remembers its answers."""
-
-    __slots__ = ("_answers", "_excluded", "_program", "text")
+    """One CEL expression, compiled when it is first needed. Immutable to its users; it remembers its answers."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._program = _compiled(text)
-        self._answers: dict[_View, Match] = {}
-        self._excluded: dict[str, bool] = {}
+        self._excluded: dict[str, bool] = {}  # the drivers of a cluster are few
+
+    @functools.cached_property
+    def program(self) -> _Program | None:
+        """What it is compiled to; None: nothing is known of its answers."""
+        return _compiled(self.text)
+
+    @property
+    def compilation(self) -> int:
+        """What there is to be done before the first look, in looks (below); about 1 us per character (measured)."""
+        return 0 if "program" in vars(self) else len(self.text) // _CHARACTERS_OF_A_LOOK
+
+    @property
+    def cost(self) -> int:
+        """What a look at a device costs at most: 1 for a usual selector (about 5 us, measured). Compiles it."""
+        return 1 if self.program is None else 1 + self.program.steps // _STEPS_OF_A_LOOK
 
     def match(self, shape: Shape) -> Match:
         """Whether a device of that shape matches."""
-        if self._program is None:
+        program = self.program
+        if program is None:
             return Match.UNKNOWN
         try:
-            view = _view(self._program, shape)
+            return _answer(ref(self), _view(program, shape))
         except (ValueError, msgspec.DecodeError):
             return Match.UNKNOWN
-        answer = self._answers.get(view)
-        if answer is None:
-            answer = _evaluated(self._program, view)
-            _remember(self._answers, view, answer)
-        return answer
 
     def excludes_driver(self, driver: str) -> bool:
         """Whether no device of that driver can match, whatever its attributes and capacity."""
-        if self._program is None or not self._program.excludes_drivers:
+        if self.program is None or not self.program.excludes_drivers:
             return False
         excluded = self._excluded.get(driver)
         if excluded is None:
-            excluded = _run(self._program, {"driver": driver}) is Match.NO
-            _remember(self._excluded, driver, excluded)
+            excluded = self._excluded[driver] = _run(self.program, {"driver": driver}) is Match.NO
         return excluded
+
+
+@functools.lru_cache(maxsize=_ANSWERS)
+def _answer(asked: ref[Selector], view: _View) -> Match:
+    """One memory for all selectors, by reference, so that it keeps none of them alive."""
+    each = asked()
+    return Match.UNKNOWN if each is None or each.program is None else _evaluated(each.program, view)
 
 
 @functools.lru_cache(maxsize=_SELECTORS)
@@ -160,12 +177,6 @@ def match_all(selectors: Iterable[Selector], shape: Shape) -> Match:
             case Match.YES:
                 pass
     return answer
-
-
-def _remember(memory: dict[_Key, _Answer], key: _Key, answer: _Answer) -> None:
-    if len(memory) >= _ANSWERS:
-        memory.clear()  # a selector that sees more than this sees unique devices; no order of eviction helps it
-    memory[key] = answer
 
 
 def _compiled(text: str) -> _Program | None:
@@ -190,6 +201,7 @@ def _compiled(text: str) -> _Program | None:
             reads=None if seen is None else tuple(sorted(seen)),
             sees_domains=seen is None or sum(device_map(node) is not None for node in nodes) > len(taken),
             excludes_drivers=fails_without_fields(tree) and is_trusted(tree, {}),
+            steps=steps(tree),
         )
     except Exception:  # noqa: BLE001 - no selector may stop us; one that cannot be read is unknown
         return None

@@ -5,6 +5,7 @@ request reads numbers that are ready.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from app.dra.demand import Ask
@@ -35,6 +36,24 @@ class Standing(Value, frozen=True):
     largest_block: int
     largest_free_block: int
     unreachable: tuple[Unreachable, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PoolCount:
+    """What a tally counts in one pool."""
+
+    matching: int
+    free: int
+    unavailable: int
+    """Neither free nor held: tainted, or without counters to be allocated from."""
+    shareable: int
+    maybe_free: int
+    """Free devices of which nobody can say whether they match."""
+
+    @property
+    def held(self) -> int:
+        """Matching devices that a claim holds."""
+        return self.matching - self.free - self.unavailable
 
 
 class Blocks:
@@ -101,9 +120,17 @@ class Tally:
         """Changes with the set of devices that match or may match."""
         self.agreements: dict[str, object] = {}
         """What is remembered of the status of each driver (`agreement`)."""
+        self._unavailable: set[DeviceState] = set()
         self._uncertain: set[DeviceState] = set()
         self._maybe_free: set[DeviceState] = set()
+        self._free_in: dict[PoolState, int] = {}
+        self._unavailable_in: dict[PoolState, int] = {}
+        self._shareable_in: dict[PoolState, int] = {}
+        self._uncertain_in: dict[PoolState, int] = {}
+        self._maybe_free_in: dict[PoolState, int] = {}
+        self._unusable: set[PoolState] = set()
         self._drivers: dict[str, int] = {}
+        self._uncertain_drivers: dict[str, int] = {}
         self._blocks = Blocks()
         self._free_blocks = Blocks()
         self._memory: dict[str, int] = {}
@@ -121,6 +148,11 @@ class Tally:
         return match_all(self._selectors, device.shape)
 
     @property
+    def held(self) -> int:
+        """Matching devices that a claim holds."""
+        return self.total - len(self.free) - len(self._unavailable)
+
+    @property
     def size(self) -> int:
         """Devices that match or may match: what the tally costs."""
         return self.total + len(self._uncertain)
@@ -128,8 +160,8 @@ class Tally:
     def add(self, device: DeviceState, match: Match) -> None:
         """A device that matches, or may match, counts from now on."""
         if match is Match.UNKNOWN:
-            self.version += 1
             self._uncertain.add(device)
+            self._count_uncertain(device, 1)
         else:
             self._count(device, 1)
         self.update(device)
@@ -137,30 +169,41 @@ class Tally:
     def drop(self, device: DeviceState) -> None:
         """A device does not count any more."""
         if device in self._uncertain:
-            self.version += 1
+            _mark(device, self._maybe_free, self._maybe_free_in, belongs=False)
             self._uncertain.discard(device)
-            self._maybe_free.discard(device)
+            self._count_uncertain(device, -1)
         else:
             self._set_free(device, free=False)
+            _mark(device, self._unavailable, self._unavailable_in, belongs=False)
             self._count(device, -1)
 
     def update(self, device: DeviceState) -> None:
         """A counted device was taken, freed or tainted."""
         free = not device.taken and (not device.taints or self._tolerates(device))
-        if device not in self._uncertain:
-            self._set_free(device, free=free)
-        elif free:
-            self._maybe_free.add(device)
+        if device in self._uncertain:
+            _mark(device, self._maybe_free, self._maybe_free_in, belongs=free)
         else:
-            self._maybe_free.discard(device)
+            self._set_free(device, free=free)
+            _mark(device, self._unavailable, self._unavailable_in, belongs=not free and not device.holders)
 
     def block(self, pool: PoolState) -> None:
         """The condition of a pool has changed: note whether it may hold matching devices that do not count."""
         self.blocking.pop(pool, None)
+        self._unusable.discard(pool)
         if pool.condition is Condition.INVALID and self._may_match(pool.published()):
             self.blocking[pool] = Reason.PoolInvalid
         elif pool.condition is Condition.INCOMPLETE:
             self.blocking[pool] = Reason.PoolIncomplete
+        elif pool.condition is Condition.UNUSABLE:
+            self._unusable.add(pool)
+
+    def unusable(self) -> set[PoolState]:
+        """Pools the scheduler never allocates from, and of which nobody knows what they would hold were they complete.
+
+        A pool that becomes complete is left out here: its devices are added one by one, and `block` is not called.
+        """
+        self._unusable = {pool for pool in self._unusable if pool.condition is Condition.UNUSABLE}
+        return self._unusable
 
     def blocked(self) -> Reason | None:
         """Why devices that do not count may match; None: there are none."""
@@ -172,11 +215,25 @@ class Tally:
 
     def candidates(self) -> set[PoolState]:
         """Pools that hold, or may hold, a matching device."""
-        return {*self.pools, *(device.pool for device in self._uncertain)}
+        return {*self.pools, *self._uncertain_in}
+
+    def possible(self) -> set[PoolState]:
+        """Those that hold none for certain."""
+        return self._uncertain_in.keys() - self.pools.keys()
 
     def candidate_drivers(self) -> list[str]:
         """Drivers of these."""
-        return sorted({*self._drivers, *(device.id[0] for device in self._uncertain)})
+        return sorted({**self._drivers, **self._uncertain_drivers})
+
+    def count_of(self, pool: PoolState) -> PoolCount:
+        """What is counted in one pool."""
+        return PoolCount(
+            matching=self.pools.get(pool, 0),
+            free=self._free_in.get(pool, 0),
+            unavailable=self._unavailable_in.get(pool, 0),
+            shareable=self._shareable_in.get(pool, 0),
+            maybe_free=self._maybe_free_in.get(pool, 0),
+        )
 
     def drivers(self) -> tuple[str, ...]:
         """Drivers of the matching devices."""
@@ -238,19 +295,24 @@ class Tally:
         return any(self.match(device) is not Match.NO for device in devices)
 
     def _set_free(self, device: DeviceState, *, free: bool) -> None:
-        if free == (device in self.free):
+        if not _mark(device, self.free, self._free_in, belongs=free):
             return
         if free:
-            self.free.add(device)
             self._free_blocks.add(device.node)
         else:
-            self.free.discard(device)
             self._free_blocks.discard(device.node)
+
+    def _count_uncertain(self, device: DeviceState, sign: int) -> None:
+        self.version += 1
+        _bump(self._uncertain_in, device.pool, sign)
+        _bump(self._uncertain_drivers, device.id[0], sign)
 
     def _count(self, device: DeviceState, sign: int) -> None:
         self.version += 1
         self.total += sign
-        self.shareable += sign if device.shape.allow_multiple else 0
+        if device.shape.allow_multiple:
+            self.shareable += sign
+            _bump(self._shareable_in, device.pool, sign)
         _bump(self.pools, device.pool, sign)
         _bump(self._drivers, device.id[0], sign)
         if sign > 0:
@@ -267,6 +329,18 @@ def _bump(counts: dict[_Key, int], key: _Key, by: int) -> None:
         counts[key] = count
     else:
         counts.pop(key, None)
+
+
+def _mark(device: DeviceState, devices: set[DeviceState], per_pool: dict[PoolState, int], *, belongs: bool) -> bool:
+    """Put a device into a set or take it out, with the number of its pool; whether that was a change."""
+    if belongs == (device in devices):
+        return False
+    if belongs:
+        devices.add(device)
+    else:
+        devices.discard(device)
+    _bump(per_pool, device.pool, 1 if belongs else -1)
+    return True
 
 
 def _within_reach(

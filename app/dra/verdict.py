@@ -41,8 +41,9 @@ class NeedVerdict(Value, frozen=True):
     outcome: Outcome
     reason: Reason
     class_name: str = ""
-    """The class the sentence speaks of: the winner of a name, or the class that has the room."""
+    """The winner of a name, or of several alternatives the one the sentence speaks of; what the numbers are of."""
     detail: str = ""
+    """What the reason is about: a pool, a node, a claim, the classes of other alternatives."""
     total: int | None = None
     """Devices that match class and request, over all pools."""
     free: int | None = None
@@ -59,6 +60,9 @@ class NeedVerdict(Value, frozen=True):
     """Devices the pool status calls available that the judgement does not count: another kind, or no longer fitting."""
     never_fits: bool = False
     """More devices asked for than any node has in total (also set when `full` wins)."""
+    claimant: "NeedVerdict | None" = None
+    """The need as judged for another class that may claim the name, where the answer rests on that and not on the
+    winner: the other has room, is not known, or is full while the winner matches no device."""
 
 
 class Verdict(Value, frozen=True):

@@ -7,6 +7,7 @@ objects come from: a watch, or a folder of manifests.
 
 import enum
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import AbstractContextManager
 
 from app.dra.classes import ClassIndex
 from app.dra.demand import Ask
@@ -63,6 +64,8 @@ class Witness:
         self._devices: dict[DeviceId, DeviceState] = {}
         self._tallies = Tallies(self.pools)
         self._settling: set[PoolState] = set()
+        self._settles_at = float("inf")
+        """No pool of these settles before: time passes with every review, and there may be thousands."""
         self._current: dict[Kind, bool] = {}
         self._denied: set[Kind] = set()
         self.devices_unknown: Reason | None = Reason.NoSource
@@ -145,7 +148,7 @@ class Witness:
     def from_files(self, *, pods: bool, nodes: bool) -> None:
         """What is applied is a dump: it has no history, and says nothing of kinds that are not in it."""
         self._files = True
-        self._tallies.devices_at_once = float("inf")
+        self._tallies.devices_at_once = self._tallies.new_asks_at_once = float("inf")
         if not pods:
             self._note(Kind.PODS, current=True)
             self._note(Kind.ENDED_PODS, current=True)
@@ -171,14 +174,21 @@ class Witness:
     def advance(self, now: float) -> None:
         """Time has passed."""
         self._holders.advance(now)
-        for pool in [p for p in self._settling if now - p.since >= INCOMPLETE_SETTLES_SECONDS]:
-            self._judge_pool(pool, now)
+        if now >= self._settles_at:
+            for pool in [p for p in self._settling if now - p.since >= INCOMPLETE_SETTLES_SECONDS]:
+                self._judge_pool(pool, now)
+            oldest = min((pool.since for pool in self._settling), default=float("inf"))
+            self._settles_at = oldest + INCOMPLETE_SETTLES_SECONDS
 
     # --- What is asked ----------------------------------------------------------------------------------------
 
     def tally(self, ask: Ask) -> Tally:
         """The live count of an ask; made once, over all devices, when it is asked for the first time."""
         return self._tallies.get(ask, self._selectors)
+
+    def review(self) -> AbstractContextManager[None]:
+        """While it lasts, all that is asked for the first time costs no more than one new ask (a bound for reviews)."""
+        return self._tallies
 
     def work(self, devices: int) -> bool:
         """Go on counting for asks that are not complete, for about so many devices; whether there is more to do."""
@@ -281,9 +291,10 @@ class Witness:
             self._refit(pool)
         if pool.condition is Condition.INCOMPLETE and settles(pool):
             self._settling.add(pool)
+            self._settles_at = min(self._settles_at, pool.since + INCOMPLETE_SETTLES_SECONDS)
         else:
             self._settling.discard(pool)
-        if Condition.INVALID in (before, pool.condition) or Condition.INCOMPLETE in (before, pool.condition):
+        if {before, pool.condition} != {Condition.USABLE}:
             self._tallies.block(pool)
 
     def _activate(self, device: DeviceState) -> None:

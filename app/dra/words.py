@@ -42,7 +42,7 @@ PHRASES: Final = {
     Reason.OutOfReach: "the only devices are on nodes out of reach",
     Reason.SelectorUnknown: "a selector could not be evaluated",
     Reason.Shareable: "devices can be shared",
-    Reason.StaleSnapshot: "the last count is too old",
+    Reason.StaleSnapshot: "the last count is too old, or contradicts what is seen now",
     Reason.NoSource: "there is no current count of the devices",
     Reason.InternalError: "an error in Vacancy itself",
 }

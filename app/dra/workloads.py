@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
-from app.dra.objects import ObjectMeta, Pod, View
+from app.dra.objects import ObjectMeta, Pod, Toleration, View
 
 _API_VERSION_AND_OWNER = {
     "Deployment": ("apps/v1", "ReplicaSet"),
@@ -30,7 +31,7 @@ class Workload:
     namespace: str
     """As written; empty when the object leaves it to the request."""
     pod: Pod
-    """The template as a pod: its metadata and spec, without an owner."""
+    """The template as a pod: its metadata and spec, without an owner, with what admission adds."""
     replicas: int
     """Pods that are to run at the same time; 0 when scaled to zero."""
     owner_kind: str
@@ -83,8 +84,24 @@ def pod_of_workload(kind: str, document: bytes | Raw) -> Workload | None:
     return Workload(
         name=metadata.name or metadata.generate_name,
         namespace=metadata.namespace,
-        pod=spec.template,
+        pod=as_admitted(spec.template),
         replicas=1 if replicas is None else replicas,
         owner_kind=owner_kind,
         controlled=any(owner.controller for owner in metadata.owner_references or ()),
     )
+
+
+def as_admitted(pod: Pod) -> Pod:
+    """The pod with the tolerations it gets on its way through the API server, where that can only be guessed.
+
+    Nodes with devices often carry a taint whose key is the name of their extended resource. The admission plugin
+    ExtendedResourceToleration, where it is on, adds a toleration of it to every pod that asks for the resource: a pod
+    judged without would be kept from its own nodes, and be called full beside free devices.
+    """
+    containers = (*pod.spec.containers, *(pod.spec.init_containers or ()))
+    written = [c.resources for c in containers if c.resources]
+    names = {name for each in written for amounts in (each.requests, each.limits) for name in amounts or ()}
+    added = [Toleration(name, "Exists") for name in sorted(names) if "/" in name]  # a name too many can only admit
+    if not added:
+        return pod
+    return replace(pod, spec=replace(pod.spec, tolerations=[*(pod.spec.tolerations or ()), *added]))

@@ -13,7 +13,7 @@ import msgspec
 
 from app.dra.demand import Lookup, Lookups
 from app.dra.objects import Pod, ResourceClaim, ResourceClaimTemplate, View
-from app.dra.workloads import pod_of_workload
+from app.dra.workloads import as_admitted, pod_of_workload
 from app.presubmit.yaml_reader import YamlError, YamlMapping, read_yaml
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -207,7 +207,7 @@ def overlay(documents: Iterable[Document], namespace: str) -> Overlay:
 def _asked(document: Document, namespace: str) -> Asked | None:
     namespace = document.namespace or namespace
     if document.kind == "Pod" and document.api_version == "v1":
-        return Asked(document.name, namespace, document.kind, decode(document, Pod))
+        return Asked(document.name, namespace, document.kind, as_admitted(decode(document, Pod)))
     try:
         workload = pod_of_workload(document.kind, document.json)
     except (msgspec.DecodeError, RecursionError) as error:

@@ -72,7 +72,7 @@ def check(asked: Asked, verdict: Verdict, audience: Audience, now: float) -> Che
         message=f"{message} This is for {asked.note}." if asked.note else message,
         asks=tuple(_ask(need) for need in verdict.needs),
         source=verdict.source,
-        snapshot_time=None if counted_at is None else _timestamp(counted_at),
+        snapshot_time=None if counted_at is None else timestamp(counted_at),
         age_seconds=None if counted_at is None else max(0.0, round(now - counted_at, 1)),
         options=options(verdict, audience),
     )
@@ -101,5 +101,6 @@ def _ask(need: NeedVerdict) -> AskReport:
     )
 
 
-def _timestamp(seconds: float) -> str:
+def timestamp(seconds: float) -> str:
+    """Epoch seconds as RFC 3339 in UTC, whole seconds."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -64,7 +64,7 @@ class AdmissionDoor:
     ) -> None:
         self._world, self._reader, self._now = world, reader, now
         self._counts, self._probes = counts, probes
-        self._logged: set[str] = set()
+        self._logged: dict[str, set[str]] = {}
         of_pods: Mapping[str, Rules] = {
             "/validate": rules,
             **{f"/validate/{mode}": replace(rules, mode=mode) for mode in (Mode.ENFORCE, Mode.WARN, Mode.AUDIT)},
@@ -171,10 +171,14 @@ class AdmissionDoor:
         return self._counted(not_checked(Reason.InternalError, mode=mode))
 
     def _log_once(self, level: int, event: str, problem: str) -> None:
-        """Once per kind of problem, and for few kinds: whoever may post must not be able to fill the log."""
+        """Once per kind of problem, and for few kinds: whoever may post must not be able to fill the log.
+
+        Nor to use up what there is for another event.
+        """
         most_kinds = 100
-        if problem not in self._logged and len(self._logged) < most_kinds:
-            self._logged.add(problem)
+        problem, logged = _brief(problem), self._logged.setdefault(event, set())
+        if problem not in logged and len(logged) < most_kinds:
+            logged.add(problem)
             _log.log(level, event, extra={"facts": {"problem": problem}})
 
 
@@ -227,5 +231,11 @@ def _encoded(uid: str, decision: Decision) -> bytes:
 def _log_refusal(request: AdmissionRequest, decision: Decision) -> None:
     owners = (request.pod.metadata.owner_references if request.pod else None) or ()
     owner = next((f"{owner.kind}/{owner.name}" for owner in owners if owner.controller), "")
-    facts = {"uid": request.uid, "namespace": request.namespace, "owner": owner, "reason": decision.reason}
-    _log.info("refused", extra={"facts": facts})
+    facts = {"uid": request.uid, "namespace": request.namespace, "owner": owner, "reason": decision.reason or ""}
+    _log.info("refused", extra={"facts": {name: _brief(text) for name, text in facts.items()}})
+
+
+def _brief(text: str) -> str:
+    """One printable line that is no longer than any true name, kind included."""
+    most = 320
+    return ascii(text[:most])[1:-1]

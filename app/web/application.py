@@ -3,25 +3,30 @@
 Reviews do not come in here; they have a listener of their own (`admit`).
 """
 
-from collections.abc import Callable
+import asyncio
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
-from fastapi.responses import HTMLResponse, PlainTextResponse
+from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.dra.capacity import Capacity
+from app.dra.capacity import ClassCapacity
 from app.dra.meaning import Meaning
+from app.dra.vacancy import Vacancy
 from app.metrics import CONTENT_TYPE
 from app.presubmit.report import Report
-from app.web.capacity import CapacityReport, capacity_report
+from app.web.capacity import CapacityReport
 from app.web.check import MAX_BYTES, Checker, Unreadable
 from app.web.explain import MeaningReport, meaning_report
 from app.web.pages import Pages
 from app.web.probes import Probes
+from app.web.table import CapacityTable, Kept, in_pieces
 
 _STRUCTS = (CapacityReport, MeaningReport, Report)
 _NOSNIFF = {"x-content-type-options": "nosniff"}
@@ -31,11 +36,11 @@ _NOSNIFF = {"x-content-type-options": "nosniff"}
 class Answers:
     """What can be asked here; each answer is made when it is asked for."""
 
-    now: Callable[[], float]
-    capacity: Callable[[], Capacity]
-    meaning: Callable[[str], Meaning]
+    table: CapacityTable
+    meaning: Callable[[str], Iterable[Meaning | None]]
+    """The meaning of a name, and before it None wherever others may work."""
     check: Checker
-    metrics: Callable[[], bytes]
+    metrics: Callable[[Sequence[ClassCapacity], Mapping[tuple[str, Vacancy], int]], bytes]
     notice: Callable[[], str]
     """What readers of the page should know about its numbers; empty for nothing."""
     probes: Probes
@@ -47,7 +52,7 @@ def create_application(answers: Answers) -> ASGIApp:
     """The application of the web listener."""
     # The default pages for people load their scripts from a public server; `_add_pages` has one of our own.
     app = FastAPI(title="Vacancy", version=answers.version, docs_url=None, redoc_url=None)
-    app.openapi = lambda: _description(app)  # type: ignore[method-assign]  # FastAPI's documented way to extend it
+    app.openapi = functools.cache(lambda: _description(app))  # type: ignore[method-assign]  # FastAPI's documented way to extend it
     _add_pages(app, answers)
     _add_api(app, answers)
     _add_probes(app, answers)
@@ -56,15 +61,19 @@ def create_application(answers: Answers) -> ASGIApp:
 
 def _add_pages(app: FastAPI, answers: Answers) -> None:
     pages = Pages()
+    kept = Kept[list[bytes]]()
 
-    def page(html: str) -> HTMLResponse:
-        return HTMLResponse(html, headers=_NOSNIFF | pages.headers)
+    headers = _NOSNIFF | pages.headers
 
     @app.get("/", summary="The capacity page", response_class=HTMLResponse)
     async def capacity_page() -> Response:
-        report = capacity_report(answers.capacity(), hide_names=answers.hide_names)
-        now, notice = answers.now(), answers.notice()
-        return page(pages.capacity(report, now, notice=notice, hide_names=answers.hide_names))
+        table, notice = await answers.table.get(), answers.notice()
+
+        async def html() -> list[bytes]:
+            pieces = pages.capacity(table, notice=notice, hide_names=answers.hide_names)
+            return [piece.encode() async for piece in in_pieces(pieces)]
+
+        return _in_pieces(await kept.get((table, notice), html), "text/html", headers)
 
     @app.get("/docs", summary="This list", response_class=HTMLResponse)
     async def docs() -> Response:
@@ -73,13 +82,24 @@ def _add_pages(app: FastAPI, answers: Answers) -> None:
             for path, methods in app.openapi()["paths"].items()
             for method, operation in methods.items()
         )
-        return page(pages.operations(answers.version, operations))
+        return HTMLResponse(pages.operations(answers.version, operations), headers=headers)
 
 
 def _add_api(app: FastAPI, answers: Answers) -> None:
+    kept = Kept[list[bytes]]()
+    one_at_a_time = asyncio.Lock()
+
     @app.get("/api/v1/capacity", summary="What each device class can still give", **_answers_with("CapacityReport"))
     async def capacity() -> Response:
-        return _json(capacity_report(answers.capacity(), hide_names=answers.hide_names))
+        table = await answers.table.get()
+
+        async def json() -> list[bytes]:
+            without_classes = msgspec.json.encode(msgspec.structs.replace(table.report, classes=()))
+            classes = [msgspec.json.encode(each) async for each in in_pieces(table.report.classes)]
+            between = itertools.chain.from_iterable((b",", each) for each in classes)
+            return [without_classes.removesuffix(b"]}"), *itertools.islice(between, 1, None), b"]}"]
+
+        return _in_pieces(await kept.get(table, json), "application/json", _NOSNIFF)
 
     @app.post(
         "/api/v1/check",
@@ -103,7 +123,9 @@ def _add_api(app: FastAPI, answers: Answers) -> None:
         **_answers_with("MeaningReport"),
     )
     async def explain(name: str) -> Response:
-        report = meaning_report(answers.meaning(name), hide_names=answers.hide_names)
+        async with one_at_a_time:
+            (found,) = [step async for step in in_pieces(answers.meaning(name)) if step is not None]
+        report = meaning_report(found, hide_names=answers.hide_names)
         return _json(report, 200 if report.claimants else 404)
 
 
@@ -119,7 +141,8 @@ def _add_probes(app: FastAPI, answers: Answers) -> None:
 
     @app.get("/metrics", summary="Metrics for Prometheus", response_class=PlainTextResponse)
     async def metrics() -> Response:
-        return Response(answers.metrics(), media_type=CONTENT_TYPE)
+        table = await answers.table.get()
+        return Response(answers.metrics(table.classes, table.pools), media_type=CONTENT_TYPE)
 
 
 class _Closing:
@@ -139,6 +162,12 @@ class _Closing:
 
 def _json(answer: msgspec.Struct, status_code: int = 200) -> Response:
     return Response(msgspec.json.encode(answer), status_code, _NOSNIFF, "application/json")
+
+
+def _in_pieces(body: Sequence[bytes], media_type: str, headers: Mapping[str, str]) -> Response:
+    """A body of any size: to join megabytes and hand them over at once holds the loop for some milliseconds."""
+    length = {"content-length": str(sum(map(len, body)))}
+    return StreamingResponse(in_pieces(body), 200, {**headers, **length}, media_type)
 
 
 def _error(status_code: int, text: str) -> Response:

@@ -21,6 +21,7 @@ from app.admission.review import (
 
 START = b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"0d1d","object":'
 POD = b'{"metadata":{"name":"p"},"spec":{"containers":[{"resources":{"requests":{"example.com/gpu":"1"}}}]}}'
+DEEP = b'{"spec":{"containers":[],"x":' + b'[{"uid":"no\\"]}","request":' * 2500 + b"1" + b"}]" * 2500 + b"}}"
 NOT_A_REVIEW = "the body is not an AdmissionReview in JSON: "
 NO_UID = "the AdmissionReview has no request.uid"
 
@@ -118,8 +119,12 @@ UNANSWERABLE = {
     "a uid that is not UTF-8": (review().replace(b"0d1d", b"\xff"), NOT_A_REVIEW + "Invalid UTF-8 encoded string"),
     "half a surrogate pair as uid": (review(uid="\ud800"), NOT_A_REVIEW + "Input data was truncated"),
     "5 MB of brackets": (START + b"[" * 5_000_000, "the body is nested too deeply"),
-    "a field nested too deeply": (
-        START + b'{"spec":{"containers":[],"x":' + b"[" * 5000 + b"]" * 5000 + b"}}}}",
+    "a uid in a nested field alone": (
+        START.replace(b'"uid":"0d1d",', b"") + DEEP.replace(b'"x"', b'"uid":"0d1d","x"') + b"}}",
+        NO_UID,
+    ),
+    "a string without an end after deep nesting": (
+        START + DEEP + b',"s":"' + b'\\"' * 100_000,
         "the body is nested too deeply",
     ),
 }
@@ -161,6 +166,20 @@ def test_with_a_uid_a_problem_is_a_request(case: str) -> None:
     pod, problem = UNREADABLE[case]
     request = decode_review(START + pod + b"}}")
     assert request == AdmissionRequest(uid="0d1d", problem=problem)
+
+
+TOO_DEEP = {
+    "an object": START + DEEP + b"}}",
+    "an object before the uid": START.replace(b'"uid":"0d1d",', b"") + DEEP + b',"uid":"0d1d"}}',
+    "a field before the request": START.replace(b'"request"', b'"x":' + DEEP + b',"request"') + b"null}}",
+    "two fields": START + DEEP + b',"y":' + DEEP + b"}}",
+}
+
+
+@pytest.mark.parametrize("case", TOO_DEEP)
+def test_what_is_nested_too_deeply_does_not_hide_the_uid(case: str) -> None:
+    for decode in (decode_review, decode_workload_review):
+        assert decode(TOO_DEEP[case]) == AdmissionRequest(uid="0d1d", problem="nested too deeply")
 
 
 def test_a_field_of_the_envelope_can_be_the_problem_too() -> None:

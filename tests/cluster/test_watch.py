@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import pytest
 
 from app.cluster.client import ApiClient
 from app.cluster.collection import COLLECTIONS
-from app.cluster.watch import Health, Patience, State, Watch, watches
+from app.cluster.watch import DENIALS_DOUBTED, Health, Patience, State, Watch, watches
 from app.dra.demand import Ask
 from app.dra.holders import PodRecord
 from app.dra.witness import Heard, Kind, Witness
@@ -512,6 +512,20 @@ def test_a_kind_that_may_not_be_read_stops_no_other(
         assert scene.health().state is State.CURRENT
 
     play(tmp_path, story, Kind.RESOURCE_SLICES, Kind.RESOURCE_CLAIMS, prepare=prepare)
+
+
+def test_an_api_server_that_has_just_started_may_forbid_what_it_allows_a_moment_later(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(scene: Scene) -> None:
+        await scene.becomes(State.CURRENT, Kind.RESOURCE_CLAIMS)
+        scene.server.fault(Fault(status=403), path=CLAIMS, times=DENIALS_DOUBTED)
+        scene.server.cut(await scene.open_watch(CLAIMS))
+        await scene.becomes(State.LOST, Kind.RESOURCE_CLAIMS)
+        await scene.becomes(State.CURRENT, Kind.RESOURCE_CLAIMS)
+        assert "kind may not be read" not in [record.message for record in caplog.records]
+
+    play(tmp_path, story, Kind.RESOURCE_CLAIMS, patience=replace(QUICK, denied=3600.0))
 
 
 def test_a_rotated_token_is_read_and_nothing_is_listed_again(tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from app.dra.capacity import Capacity, ClassCapacity, Counts, capacity
+from app.dra.capacity import POOLS_AT_ONCE, Capacity, ClassCapacity, Counts, capacity, class_capacities
 from app.dra.judgement import Policy, Source, World
+from app.dra.pools import PoolState
 from app.dra.reasons import Reason
 from app.dra.snapshot import build_snapshot
 from app.dra.vacancy import ResourcePoolStatusRequest, Vacancy
@@ -55,11 +56,6 @@ def pools(row: ClassCapacity) -> dict[str, tuple[Counts, Vacancy, Reason]]:
     return {pool.pool: (pool.counts, pool.vacancy, pool.reason) for pool in row.pools}
 
 
-def test_counts_add_up_and_unknown_spoils_the_sum() -> None:
-    assert Counts(4, 3, 1, 0) + Counts(2, 1, 0, 1) == Counts(6, 4, 1, 1)
-    assert Counts(4, 3, 1, 0) + Counts(2, 1) == Counts(6, 4, None, None)
-
-
 def test_a_class_is_the_sum_of_its_pools() -> None:
     row = gpu(
         resource_slice(4, pool="n1"), resource_slice(2, pool="n2"), *held("gpu-0"), *held("gpu-0", "gpu-1", pool="n2")
@@ -99,6 +95,23 @@ def test_what_is_unavailable(devices: list[dict[str, Any]], counts: Counts) -> N
 
 def test_a_device_nobody_gets_to_is_unavailable() -> None:
     cluster = Watched(GPU_CLASS, node(cordoned=True), resource_slice(2), *held("gpu-0")).later(120)
+    (row,) = capacity(World(cluster.witness, build_snapshot((), received_at=NOON), Policy()), cluster.now).classes
+    assert (row.counts, row.vacancy) == (Counts(2, 1, 0, 1), FULL)
+
+
+def test_a_taint_of_a_node_keeps_only_some_pods_from_its_devices() -> None:
+    """No pod asks here: nodes with devices are often tainted so that nobody else comes."""
+    reserved = node(taints=[taint(key="team")])
+    cluster = Watched(GPU_CLASS, reserved, resource_slice(2), *held("gpu-0")).later(600)
+    (row,) = capacity(World(cluster.witness, build_snapshot((), received_at=NOON), Policy()), cluster.now).classes
+    assert (row.counts, row.vacancy) == (Counts(2, 1, 1, 0), FREE)
+    assert pools(row)["n1"] == (Counts(2, 1, 1, 0), FREE, Reason.HasRoom)
+
+
+@pytest.mark.parametrize("taints", [[], [taint(key="team")], [taint(key="node.kubernetes.io/unschedulable")]])
+def test_a_cordon_keeps_every_pod_away_whatever_else_the_node_carries(taints: list[dict[str, Any]]) -> None:
+    cordoned = node(cordoned=True, taints=taints)
+    cluster = Watched(GPU_CLASS, cordoned, resource_slice(2), *held("gpu-0")).later(600)
     (row,) = capacity(World(cluster.witness, build_snapshot((), received_at=NOON), Policy()), cluster.now).classes
     assert (row.counts, row.vacancy) == (Counts(2, 1, 0, 1), FULL)
 
@@ -152,6 +165,36 @@ def test_devices_that_may_match_are_not_counted_and_their_pool_is_shown() -> Non
     }
 
 
+FREE_ELSEWHERE = resource_slice([device("x", attributes={"model": "a"})], pool="n2")
+
+
+@pytest.mark.parametrize(
+    ("devices", "reason"),
+    [
+        pytest.param(
+            [device("gpu-0", shareable=True, attributes={"model": "a"})], Reason.Shareable, id="a share may be left"
+        ),
+        pytest.param(
+            [device("gpu-0", attributes={"model": "a"}), device("unsure")],
+            Reason.SelectorUnknown,
+            id="the free device may match",
+        ),
+    ],
+)
+def test_a_pool_with_a_doubt_is_not_full_beside_a_free_one(devices: list[dict[str, Any]], reason: Reason) -> None:
+    unsure = device_class("gpu", declares=GPU, selectors=[MODEL_A])
+    row = gpu(unsure, resource_slice(devices), FREE_ELSEWHERE, *held("gpu-0"))
+    assert row.vacancy is FREE
+    assert pools(row)["n1"] == (Counts(1, 1), UNKNOWN, reason)
+
+
+def test_a_taken_device_that_may_match_leaves_no_doubt() -> None:
+    unsure = device_class("gpu", declares=GPU, selectors=[MODEL_A])
+    both = resource_slice([device("a", attributes={"model": "a"}), device("unsure")])
+    row = gpu(unsure, both, *held("a", "unsure"))
+    assert (row.vacancy, pools(row)["n1"]) == (FULL, (Counts(1, 1, 0, 0), FULL, Reason.NoGPUCapacity))
+
+
 def test_a_class_without_devices_has_none() -> None:
     row = gpu(resource_slice(1, driver="nic.example.com"))
     assert (row.counts, row.vacancy, row.reason, row.pools) == (Counts(0, 0, 0, 0), EMPTY, Reason.NoMatchingDevice, ())
@@ -192,6 +235,33 @@ def test_a_pool_the_status_does_not_know_is_unknown_beside_a_free_one() -> None:
     assert pools(row)["n2"] == (Counts(2), UNKNOWN, Reason.StaleSnapshot)
 
 
+MIXED = resource_slice([device("a", attributes={"model": "a"}), device("b", attributes={"model": "b"})])
+
+
+def test_a_status_of_a_mixed_pool_counts_no_class() -> None:
+    """What is available there may be of the other model."""
+    only_a = device_class("gpu", declares=GPU, selectors=[MODEL_A])
+    status = pool_status(pool_counts("n1", total=2, allocated=1), at=NOON - 9)
+    row = gpu(only_a, MIXED, source="pool-status", statuses=[status])
+    assert (row.counts, row.vacancy) == (Counts(1), FREE)
+    assert pools(row)["n1"] == (Counts(1), FREE, Reason.HasRoom)
+
+
+def test_a_status_with_shareable_devices_is_not_full_for_a_pool_either() -> None:
+    shareable = resource_slice([device("a", shareable=True)])
+    row = gpu(shareable, source="pool-status", statuses=STATUS_OF_N1)
+    assert (row.counts, row.vacancy) == (Counts(1), UNKNOWN)
+    assert pools(row)["n1"] == (Counts(1), UNKNOWN, Reason.Shareable)
+
+
+def test_devices_a_status_lists_that_do_not_count_are_named() -> None:
+    only_a = device_class("gpu", declares=GPU, selectors=[MODEL_A])
+    status = pool_status(pool_counts("n1", total=2, allocated=1), at=NOON - 9)
+    row = gpu(only_a, MIXED, *held("a"), source="both", statuses=[status])
+    assert (row.counts, row.vacancy, row.listed) == (Counts(1, 1, 0, 0), FULL, 1)
+    assert gpu(MIXED, *held("a"), source="both", statuses=[status]).listed == 0
+
+
 def test_the_table_is_as_old_as_the_oldest_status() -> None:
     nic = pool_status(pool_counts("n1", driver="nic.example.com"), driver="nic.example.com", at=NOON - 50)
     known = table(resource_slice(1), *held("gpu-0"), source="both", statuses=[*STATUS_OF_N1, nic])
@@ -199,3 +269,40 @@ def test_the_table_is_as_old_as_the_oldest_status() -> None:
     (row,) = known.classes
     assert (row.age_seconds, row.source, row.vacancy) == (9, "both", FULL)
     assert table(resource_slice(1)).snapshot_time is None
+
+
+# --- A large cluster --------------------------------------------------------------------------------------------------
+
+
+def large(number_of_pools: int, *objects: Heard) -> tuple[Watched, World]:
+    slices = [resource_slice(1, pool=f"n{index}") for index in range(number_of_pools)]
+    cluster = Watched(GPU_CLASS, *objects, *slices)
+    return cluster, World(cluster.witness, build_snapshot((), received_at=NOON), Policy(source=Source.WITNESS))
+
+
+def test_others_may_work_between_parts_of_the_table() -> None:
+    _, world = large(2 * POOLS_AT_ONCE + 1, device_class("a"))
+    steps = list(class_capacities(world, NOON))
+    assert [step.name for step in steps if step is not None] == ["a", "gpu"]
+    assert steps.count(None) >= 2 * 3
+    assert tuple(step for step in steps if step is not None) == capacity(world, NOON).classes
+
+
+def test_what_happens_meanwhile_does_not_upset_the_table() -> None:
+    cluster, world = large(POOLS_AT_ONCE + 1, device_class("z"))
+    rows = []
+    for step in class_capacities(world, NOON):
+        if step is not None:
+            rows.append(step)
+            continue
+        cluster.gone(*(resource_slice(1, pool=f"n{index}") for index in range(POOLS_AT_ONCE + 1)), device_class("z"))
+        cluster.tell(resource_slice(1, pool="new"))
+    assert [row.name for row in rows] == ["gpu"]
+    assert [pool.pool for pool in rows[0].pools] in ([], ["new"])
+
+
+def test_the_table_does_not_look_at_single_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, world = large(3, *held("gpu-0"))
+    counted = capacity(world, NOON)
+    monkeypatch.delattr(PoolState, "devices")
+    assert capacity(world, NOON) == counted

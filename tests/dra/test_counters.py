@@ -3,8 +3,9 @@
 import pytest
 
 from app.dra.counters import Counters, consumption
-from app.dra.objects import CounterSet, DeviceCounterConsumption
-from tests.builders import decoded
+from app.dra.objects import CounterSet, DeviceCounterConsumption, ResourceClaim, ResourceSlice
+from tests.builders import NOON, decoded, device, device_class, pod_record, resource_claim, resource_slice
+from tests.dra.watched import Watched
 
 Amounts = dict[str, str | int]
 
@@ -81,3 +82,71 @@ def test_sets_are_apart() -> None:
     both.take(consumption(consumes("card-0", memory="80Gi")))
     assert not both.fit(consumption(consumes("card-0", memory="1")))
     assert both.fit(consumption(consumes("card-1", memory="80Gi")))
+
+
+# --- In a cluster -----------------------------------------------------------------------------------------------------
+
+
+def mig() -> ResourceSlice:
+    """One card as a whole or in two halves."""
+    return resource_slice(
+        [
+            device("whole", consumes={"card": {"memory": "80Gi"}}),
+            device("half-0", consumes={"card": {"memory": "40Gi"}}),
+            device("half-1", consumes={"card": {"memory": "40Gi"}}),
+            device("apart"),
+        ],
+        counters={"card": {"memory": "80Gi"}},
+    )
+
+
+@pytest.mark.parametrize(
+    ("held", "free"),
+    [
+        pytest.param([], ["apart", "half-0", "half-1", "whole"], id="nothing"),
+        pytest.param(["whole"], ["apart"], id="row 108: the whole card"),
+        pytest.param(["half-0"], ["apart", "half-1"], id="one half"),
+        pytest.param(["half-0", "half-1"], ["apart"], id="both halves"),
+        pytest.param(["apart"], ["half-0", "half-1", "whole"], id="what consumes nothing"),
+        pytest.param(["gone"], ["apart", "half-0", "half-1", "whole"], id="a partition that is not published any more"),
+    ],
+)
+@pytest.mark.parametrize("late", ["the slice", "the claim"])
+def test_a_device_whose_counters_do_not_fit_is_taken(held: list[str], free: list[str], late: str) -> None:
+    claim = resource_claim(*held, consumers=["p1"])
+    known: list[ResourceSlice | ResourceClaim] = [mig(), claim] if late == "the claim" else [claim, mig()]
+    cluster = Watched(device_class("gpu"), pod_record("p1"), *known)
+    assert cluster.free() == [f"n1/{name}" for name in free]
+    cluster.gone(claim)
+    assert len(cluster.free()) == 4
+
+
+def test_row_124_who_is_about_to_let_go_gives_its_counters_back() -> None:
+    cluster = Watched(device_class("gpu"), mig(), resource_claim("whole", consumers=["p1"]), pod_record("p1"))
+    cluster.tell(pod_record("p1", deadline=NOON + 30))
+    assert cluster.free() == ["n1/apart", "n1/half-0", "n1/half-1", "n1/whole"]
+    cluster.later(91)
+    assert cluster.free() == ["n1/apart"]
+
+
+def test_a_device_in_two_claims_consumes_once() -> None:
+    claims = [resource_claim("half-0", name=name, consumers=["p1"]) for name in ("c1", "c2")]
+    cluster = Watched(device_class("gpu"), mig(), pod_record("p1"), *claims)
+    assert cluster.free() == ["n1/apart", "n1/half-1"]
+    cluster.gone(claims[0])
+    assert cluster.free() == ["n1/apart", "n1/half-1"]
+    cluster.gone(claims[1])
+    assert len(cluster.free()) == 4
+
+
+def test_a_slice_published_again_counts_its_counters_anew() -> None:
+    cluster = Watched(device_class("gpu"), mig(), resource_claim("half-0", consumers=["p1"]), pod_record("p1"))
+    smaller = resource_slice(
+        [
+            device("half-0", consumes={"card": {"memory": "40Gi"}}),
+            device("half-1", consumes={"card": {"memory": "40Gi"}}),
+        ],
+        counters={"card": {"memory": "40Gi"}},
+    )
+    assert cluster.tell(smaller).free() == []
+    assert cluster.tell(mig()).free() == ["n1/apart", "n1/half-1"]

@@ -45,6 +45,10 @@ FEWER_NEED = replace(ROOM_NEED, reason=Reason.FewerThanAsked, count=4, largest_f
 UNKNOWN_NEED = NeedVerdict(
     "example.com/gpu", FULL_NEED.field, 1, Outcome.UNKNOWN, Reason.PoolIncomplete, detail="gpu.example.com/n5"
 )
+OLD_CLASS = "old.example.com"
+EMPTY_WINNER = replace(
+    FULL_NEED, total=0, pools=0, claimant=replace(FULL_NEED, class_name=OLD_CLASS, total=4, pools=1, largest_block=4)
+)
 CORDONED = Unreachable("n2", "is cordoned", 1)
 ANYONE = Audience()
 
@@ -123,6 +127,11 @@ REFUSALS = {
         ANYONE,
         f"{HEAD}: {ALL_TAKEN} (the pool status lists 2 as available that do not count), counted 37s ago. {ADVICE}",
     ),
+    "the pool status lists one more": (
+        full(listed=1),
+        ANYONE,
+        f"{HEAD}: {ALL_TAKEN} (the pool status lists 1 as available that does not count), counted 37s ago. {ADVICE}",
+    ),
     "full, and too large for any node": (
         full(count=16, never_fits=True, largest_block=4),
         ANYONE,
@@ -178,6 +187,32 @@ REFUSALS = {
             "gpu.example.com is on one node. Ask for at most 1 in one pod."
         ),
     ),
+    "the winner of the name matches no device": (
+        verdict(EMPTY_WINNER),
+        ANYONE,
+        (
+            f"{HEAD}: class gpu.example.com has the name but no device, and all 4 devices of class old.example.com "
+            f"are taken in 1 pool, counted 37s ago. {ADVICE}"
+        ),
+    ),
+    "the same, and too large for any node": (
+        verdict(replace(EMPTY_WINNER, count=16, never_fits=True)),
+        ANYONE,
+        (
+            "[NoGPUCapacity] no free device for example.com/gpu (16 asked): class gpu.example.com has the name but no "
+            "device, and all 4 devices of class old.example.com are taken in 1 pool, counted 37s ago, and no node has "
+            "16 of them in total. Ask for at most 4 in one pod."
+        ),
+    ),
+    "never fits, and the larger node is another claimant's": (
+        verdict(replace(NEVER_NEED, largest_block=1, claimant=replace(NEVER_NEED, class_name=OLD_CLASS))),
+        ANYONE,
+        (
+            "[NeverFits] no node has enough devices for example.com/gpu (16 asked): at most 4 devices of class "
+            "old.example.com, which may still claim the name instead of gpu.example.com, are on one node. "
+            "Ask for at most 4 in one pod."
+        ),
+    ),
     "a verdict without its needs": (
         Verdict(Outcome.FULL, Reason.NoGPUCapacity),
         ANYONE,
@@ -214,6 +249,37 @@ SENTENCES = {
         verdict(replace(ROOM_NEED, free=None)),
         ANYONE,
         "[HasRoom] room for example.com/gpu (1 asked): a device of class gpu.example.com is free, counted 37s ago.",
+    ),
+    "room of a class that is not the winner": (
+        verdict(replace(ROOM_NEED, free=0, claimant=replace(ROOM_NEED, class_name=OLD_CLASS, free=2, total=4))),
+        ANYONE,
+        (
+            "[HasRoom] room for example.com/gpu (1 asked): class old.example.com, which may still claim the name "
+            "instead of gpu.example.com, has 2 of 4 devices free, counted 37s ago."
+        ),
+    ),
+    "the same, and it is not known how much": (
+        verdict(replace(ROOM_NEED, free=0, claimant=replace(ROOM_NEED, class_name=OLD_CLASS, free=None))),
+        ANYONE,
+        (
+            "[HasRoom] room for example.com/gpu (1 asked): class old.example.com, which may still claim the name "
+            "instead of gpu.example.com, has a device free, counted 37s ago."
+        ),
+    ),
+    "a class that is not the winner keeps the refusal back": (
+        verdict(
+            replace(
+                UNKNOWN_NEED,
+                class_name="gpu.example.com",
+                detail="n5",
+                claimant=replace(UNKNOWN_NEED, class_name=OLD_CLASS),
+            )
+        ),
+        ANYONE,
+        (
+            "[PoolIncomplete] not checked for example.com/gpu (1 asked): a pool is not completely published (n5), "
+            "for class old.example.com, which may still claim the name instead of gpu.example.com."
+        ),
     ),
     "fewer than asked": (
         verdict(FEWER_NEED),
@@ -293,6 +359,11 @@ WARNINGS = {
         verdict(FEWER_NEED),
         ANYONE,
         ("[FewerThanAsked] example.com/gpu: 4 asked, 3 free (at most 2 on one node), the pod may wait",),
+    ),
+    "free in a class that is not the winner": (
+        verdict(replace(FEWER_NEED, free=0, largest_free_block=0, claimant=replace(FEWER_NEED, largest_free_block=3))),
+        ANYONE,
+        ("[FewerThanAsked] example.com/gpu: 4 asked, 3 free, the pod may wait",),
     ),
     "never fits": (
         verdict(NEVER_NEED),

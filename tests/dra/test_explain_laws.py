@@ -2,8 +2,10 @@
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from app.dra.explain import (
     HEADLINE_LIMIT,
@@ -34,6 +36,16 @@ REASONS_OF = {
 
 @st.composite
 def needs(draw: st.DrawFn) -> NeedVerdict:
+    need = draw(needs_of_one_class())
+    if draw(st.booleans()):
+        return need
+    other = draw(needs_of_one_class())
+    claimant = replace(other, outcome=need.outcome, reason=need.reason, detail=need.detail)
+    return replace(need, detail="" if need.outcome is Outcome.FULL else need.detail, claimant=claimant)
+
+
+@st.composite
+def needs_of_one_class(draw: st.DrawFn) -> NeedVerdict:
     outcome = draw(st.sampled_from(Outcome))
     return NeedVerdict(
         name=draw(texts),
@@ -114,3 +126,34 @@ def test_a_fault_fits_into_a_warning(reason: Reason, detail: str) -> None:
 def test_causes_and_ways_out_are_lines_of_ascii(judged: Verdict, audience: Audience) -> None:
     for text in (*options(judged, audience), *(evidence(need, audience) for need in judged.needs)):
         assert ONE_LINE_OF_ASCII.fullmatch(text)
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+@pytest.mark.parametrize("by_claimant", [False, True])
+def test_the_longest_facts_leave_room_for_nothing_else(outcome: Outcome, by_claimant: bool) -> None:  # noqa: FBT001
+    """Names and numbers beyond every bound, all remarks at once."""
+    name, many = "x" * 300, 10**9
+    far = (Unreachable(name, name, many),) * 2
+    for reason in REASONS_OF[outcome]:
+        need = NeedVerdict(
+            name=name,
+            field="spec.resourceClaims[0]",
+            count=many,
+            outcome=outcome,
+            reason=reason,
+            class_name=name,
+            detail="" if outcome is Outcome.FULL and by_claimant else name,
+            total=many,
+            free=many + 1,
+            pools=many,
+            largest_free_block=many,
+            largest_block=many,
+            unreachable=far,
+            listed=many,
+            never_fits=outcome in {Outcome.FULL, Outcome.NEVER},
+        )
+        judged = of_one(replace(need, claimant=need) if by_claimant else need)
+        text = sentence(judged, Audience(quota_words=True), now=4e9)
+        assert len(text) < 600
+        if outcome in {Outcome.FULL, Outcome.NEVER}:
+            assert evidence(judged.needs[0], Audience()) in text

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.dra.judgement import Policy, Source, World
-from app.dra.meaning import VALUES_AT_MOST, Meaning, Spread, meaning
+from app.dra.meaning import VALUES_AT_MOST, Meaning, Spread, meaning, meaning_in_steps
 from app.dra.objects import ResourceSlice
 from app.dra.reasons import Reason
 from app.dra.snapshot import Snapshot
@@ -24,6 +24,7 @@ from tests.builders import (
     pod_record,
     resource_claim,
     resource_slice,
+    taint,
 )
 from tests.dra.watched import Watched
 
@@ -81,16 +82,43 @@ def test_a_class_behind_a_name(name: str, declares: bool, why: str) -> None:  # 
             [OLD, resource_slice(1, driver="old.example.com")], "old", id="a forgotten alias has a free device"
         ),
         pytest.param([OLD], "", id="one without devices is neutral"),
+        pytest.param(
+            [
+                OLD,
+                resource_slice(1, driver="old.example.com", pool="n2"),
+                device_class("zero", driver="zero.example.com", created=40.0, generation=3),
+            ],
+            "old",
+            id="one of several",
+        ),
         pytest.param([OLD, resource_slice(1, driver="old.example.com", slices=2)], "old", id="one that rolls out"),
     ],
 )
 def test_a_claimant_holds_refusals_back(others: list[Heard], held_back_by: str) -> None:
     found = said(GPU, GPU_CLASS, resource_slice(1), *TAKEN, *others)
     assert found.held_back_by == held_back_by
-    assert [claimant.name for claimant in found.claimants] == ["gpu", "old"]
+    assert [claimant.name for claimant in found.claimants][:2] == ["gpu", "old"]
     assert found.claimants[1].why == "may have declared the name before"
     assert found.verdict is not None
     assert (found.verdict.outcome is Outcome.FULL) is (not held_back_by)
+
+
+@pytest.mark.parametrize(("taken", "held_back_by"), [((), "gpu"), (TAKEN, "")])
+def test_a_winner_without_devices_is_held_back_by_a_claimant_with_room(
+    taken: tuple[Heard, ...], held_back_by: str
+) -> None:
+    newest = device_class("new", driver="new.example.com", declares=GPU, created=NOON - 60)
+    found = said(GPU, newest, GPU_CLASS, resource_slice(1), *taken)
+    assert (found.winner, found.claimants[0].vacancy, found.held_back_by) == ("new", Vacancy.EMPTY, held_back_by)
+
+
+def test_a_taint_of_a_node_keeps_only_some_pods_from_its_devices() -> None:
+    """Nobody in particular asks: the verdict is that of a pod which gets wherever some pod gets."""
+    cluster = Watched(GPU_CLASS, node(taints=[taint(key="team")]), resource_slice(2), *TAKEN).later(600)
+    found = meaning(GPU, World(cluster.witness, Snapshot({}), Policy(source=Source.WITNESS)), cluster.now)
+    assert (found.claimants[0].vacancy, found.claimants[0].free) == (Vacancy.FREE, 1)
+    assert found.verdict is not None
+    assert found.verdict.outcome is Outcome.ROOM
 
 
 def test_a_winner_with_room_is_held_back_by_nobody() -> None:
@@ -162,10 +190,16 @@ def test_values_without_number_are_no_spread() -> None:
     assert len(spreads(*many[:-2])["gpu.example.com/slot"]) == VALUES_AT_MOST
 
 
+def test_of_a_single_device_no_attribute_is_shown() -> None:
+    """Any of them may be what identifies it, and names may be hidden."""
+    only = device("gpu-0", memory="40Gi", attributes={"model": "a", "uuid": "GPU-1"})
+    assert spreads(only) == {"gpu.example.com/memory": (("40Gi", 1),)}
+
+
 def test_a_device_that_only_may_match_is_not_among_them() -> None:
     unsure = device_class("gpu", declares=GPU, selectors=['device.attributes["gpu.example.com"].model == "a"'])
     found = said(GPU, unsure, resource_slice([device("0", attributes={"model": "a"}), device("1", memory="1Gi")]))
-    assert (found.devices, found.spreads) == (1, (Spread("gpu.example.com/model", (("a", 1),)),))
+    assert (found.devices, found.spreads) == (1, ())
 
 
 @pytest.mark.parametrize(
@@ -173,13 +207,13 @@ def test_a_device_that_only_may_match_is_not_among_them() -> None:
     [
         pytest.param(
             {"capacity": {"memory": {"requestPolicy": {"default": "1Gi"}, "value": "40Gi"}}},
-            {"gpu.example.com/memory": (("40Gi", 1),)},
+            {"gpu.example.com/memory": (("40Gi", 2),)},
             id="a capacity with a request policy, as kubectl sorts its keys",
         ),
         pytest.param({"attributes": None, "capacity": None}, {}, id="null"),
-        pytest.param({"attributes": {"x": {}}}, {"gpu.example.com/x": (("", 1),)}, id="an attribute without a value"),
-        pytest.param({"attributes": {"x": {"ints": [1, 2]}}}, {"gpu.example.com/x": (("[1, 2]", 1),)}, id="a list"),
-        pytest.param({"attributes": {"x": 5}}, {"gpu.example.com/x": (("5", 1),)}, id="no attribute at all"),
+        pytest.param({"attributes": {"x": {}}}, {"gpu.example.com/x": (("", 2),)}, id="an attribute without a value"),
+        pytest.param({"attributes": {"x": {"ints": [1, 2]}}}, {"gpu.example.com/x": (("[1, 2]", 2),)}, id="a list"),
+        pytest.param({"attributes": {"x": 5}}, {"gpu.example.com/x": (("5", 2),)}, id="no attribute at all"),
     ],
 )
 def test_whatever_a_slice_writes(fields: dict[str, object], want: dict[str, tuple[tuple[str, int], ...]]) -> None:
@@ -187,7 +221,20 @@ def test_whatever_a_slice_writes(fields: dict[str, object], want: dict[str, tupl
         "driver": "gpu.example.com",
         "pool": {"name": "n1", "resourceSliceCount": 1, "generation": 1},
         "nodeName": "n1",
-        "devices": [{"name": "gpu-0", **fields}],
+        "devices": [{"name": name, **fields} for name in ("gpu-0", "gpu-1")],
     }
     found = said("gpu", GPU_CLASS, decoded({"metadata": {"name": "s"}, "spec": spec}, ResourceSlice))
     assert {spread.attribute: spread.values for spread in found.spreads} == want
+
+
+def test_others_may_work_while_the_devices_of_a_large_class_are_looked_at() -> None:
+    """A pool goes meanwhile, and a device of another comes."""
+    slices = [resource_slice([device("gpu-0", memory="40Gi")], pool=name) for name in ("n1", "n2", "n3")]
+    cluster = Watched(GPU_CLASS, *slices)
+    steps = meaning_in_steps(GPU, World(cluster.witness, Snapshot({}), Policy(source=Source.WITNESS)), NOON)
+    assert next(steps) is None
+    cluster.gone(slices[1]).tell(resource_slice([device("gpu-0", memory="80Gi")], pool="n4"))
+    *moments, found = steps
+    assert moments == [None, None]
+    assert found is not None
+    assert (found.devices, found.spreads) == (3, (Spread("gpu.example.com/memory", (("40Gi", 2),)),))

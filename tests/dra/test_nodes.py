@@ -102,13 +102,26 @@ def test_a_plugin_that_comes_back_serves_again() -> None:
     assert nodes.plugin_node(GPU, T0 + 20_000) == "n1"
 
 
-def test_a_node_that_is_gone_serves_nothing() -> None:
-    nodes = known(node(plugin={GPU: "8"}), node("n2", plugin={GPU: "0"}))
-    nodes.remove("n1", T0 + 1)
-    assert nodes.plugin_node(GPU, T0 + 1) == "n2"
-    nodes.remove("n2", T0 + 1)
-    nodes.remove("nosuch", T0 + 1)
-    assert nodes.plugin_node(GPU, T0 + 1) is None
+@pytest.mark.parametrize("amount", ["8", "0"])
+def test_a_node_that_is_gone_may_come_back_with_its_plugin(amount: str) -> None:
+    nodes = known(node(plugin={GPU: amount}))
+    gone_at = T0 + 300
+    nodes.remove("n1", gone_at)
+    nodes.remove("nosuch", gone_at + 200)
+    until = 600 if amount == "8" else 300  # of a node that has lost it already the ten minutes go on
+    assert nodes.plugin_node(GPU, gone_at + until - 1) == "n1"
+    nodes.apply(node(), gone_at + 250, gone_at + 250)  # registered anew, the plugin not yet
+    assert nodes.plugin_node(GPU, gone_at + until - 1) == "n1"
+    assert nodes.plugin_node(GPU, gone_at + until) is None
+
+
+def test_nodes_that_come_and_go_are_forgotten() -> None:
+    nodes = known()
+    for number in range(100):
+        moment = T0 + 60 * number
+        nodes.apply(node(f"n{number}", plugin={GPU: "8"}), moment, moment)
+        nodes.remove(f"n{number}", moment + 1)
+    assert len(nodes._served[GPU]) == 10  # noqa: SLF001  # memory is not to be seen from outside
 
 
 def test_one_node_of_many_is_enough_and_the_latest_counts() -> None:

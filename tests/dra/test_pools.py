@@ -1,15 +1,16 @@
 """Which slices of a pool count, and whether the pool counts at all."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from app.dra.demand import Ask
 from app.dra.objects import ResourceSlice
-from app.dra.pools import Condition, memory_of
+from app.dra.pools import Condition, PoolState, memory_of
 from app.dra.reasons import Reason
 from app.dra.vacancy import Vacancy
-from app.dra.witness import Heard
-from tests.builders import Json, decoded, device, device_class, pod_record, resource_claim, resource_slice, taint
+from app.dra.witness import Heard, Kind
+from tests.builders import NOON, Json, decoded, device, device_class, pod_record, resource_claim, resource_slice, taint
 from tests.dra.watched import Watched
 
 USABLE, INCOMPLETE, UNUSABLE, INVALID = Condition
@@ -56,6 +57,12 @@ def selecting(name: str, selector: Json, *, generation: int = 1) -> ResourceSlic
     return decoded({"metadata": {"name": name}, "spec": spec}, ResourceSlice)
 
 
+def card(name: str, memory: str, counter_set: str = "card") -> ResourceSlice:
+    """One of two slices, with shared counters and a device that needs 40Gi of them."""
+    needs = device(f"{name}-0", consumes={counter_set: {"memory": "40Gi"}})
+    return resource_slice([needs], name=name, slices=2, counters={counter_set: {"memory": memory}})
+
+
 def watched(*slices: ResourceSlice) -> Watched:
     return Watched(device_class("gpu"), *slices)
 
@@ -70,6 +77,10 @@ def watched(*slices: ResourceSlice) -> Watched:
         pytest.param([part("a", "0"), part("b", "1"), part("c", "2")], INVALID, [], id="row 114: three of two"),
         pytest.param([part("a", "0"), part("b", "0")], INVALID, [], id="one device name in two slices"),
         pytest.param([part("a", "0", "0", slices=1)], INVALID, [], id="one device name twice in a slice"),
+        pytest.param([card("a", "80Gi"), card("b", "40Gi")], INVALID, [], id="one counter set in two slices"),
+        pytest.param(
+            [card("a", "80Gi"), card("b", "40Gi", "b")], USABLE, ["a-0", "b-0"], id="two counter sets in two slices"
+        ),
         pytest.param([part("a", "0"), part("b", "1", slices=3)], INVALID, [], id="two different counts"),
         pytest.param([part("a", "0", slices=1, generation=0)], USABLE, ["0"], id="row 149: generation 0"),
         pytest.param(
@@ -226,6 +237,16 @@ def test_a_list_that_says_the_same_again_does_not() -> None:
     assert cluster.later(100).pool().condition is UNUSABLE
 
 
+def test_a_pool_that_is_unusable_from_the_first_or_gone_is_known_as_that() -> None:
+    """A file says since when a slice is as it is."""
+    cluster = watched()
+    tally = cluster.witness.tally(Ask("gpu"))
+    cluster.witness.apply(Kind.RESOURCE_SLICES, part("a", "0"), NOON, NOON - 300)
+    assert [pool.condition for pool in tally.unusable()] == [UNUSABLE]
+    cluster.gone(part("a"))
+    assert not list(tally.unusable())
+
+
 def test_a_settled_pool_that_changes_is_watched_again() -> None:
     cluster = watched(part("a", "0")).later(300).tell(part("a", "0", "1"))
     assert cluster.pool().condition is INCOMPLETE
@@ -246,6 +267,28 @@ def test_only_a_pool_of_one_generation_on_one_node_settles(slices: list[Resource
     assert cluster.pool().condition is INCOMPLETE
     assert cluster.standing().reason is Reason.PoolIncomplete
     assert not cluster.witness._settling  # noqa: SLF001  # it must not be judged again at every review
+
+
+def test_until_the_first_pool_settles_time_that_passes_costs_nothing() -> None:
+    """Time passes with every review; a roll-out may leave thousands of pools to wait for."""
+
+    class Pools(set[PoolState]):
+        looked_through = 0
+
+        def __iter__(self) -> Iterator[PoolState]:
+            self.looked_through += 1
+            return super().__iter__()
+
+    cluster = watched()
+    waiting = cluster.witness._settling = Pools()  # noqa: SLF001  # what it costs is not to be seen from outside
+    cluster.tell(part("a", "0")).later(100).tell(part("b", "0", pool="n2"))
+    for _ in range(199):
+        cluster.later(1)
+    assert waiting.looked_through == 0
+    assert cluster.later(1).pool("n1").condition is UNUSABLE
+    assert cluster.later(99).pool("n2").condition is INCOMPLETE
+    assert cluster.later(1).pool("n2").condition is UNUSABLE
+    assert waiting.looked_through < 10
 
 
 def test_a_pool_that_is_complete_or_gone_waits_for_nothing() -> None:

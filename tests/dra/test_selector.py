@@ -1,13 +1,16 @@
 """CEL selectors against the answers of cel-go (cel.json), and what must hold beyond them."""
 
+import functools
+import gc
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import pytest
 
-from app.dra.selector import Match, Shape, match_all, selector
+from app.dra.selector import Match, Selector, Shape, _answer, match_all, selector
 
 _FILE = json.loads((Path(__file__).parent / "cel.json").read_text())
 _GPU = "gpu.example.com"
@@ -102,6 +105,7 @@ def test_what_kubernetes_cannot_compile_does_no_harm() -> None:
 _X = f'device.attributes["{_GPU}"].x'
 _Y = f'device.attributes["{_GPU}"].y'
 _MEMORY = f'device.capacity["{_GPU}"].memory'
+_LIST, _INTS = str(list(range(60))), {"ints": [1]}
 _VERSION, _STRING = {"version": "8.0.0"}, {"string": "8.0.0"}
 _DOUBTS: dict[str, tuple[str, Shape]] = {
     "a key that is missing": (f"{_X} == 1", shape()),
@@ -185,6 +189,30 @@ _DOUBTS: dict[str, tuple[str, Shape]] = {
         shape(),
     ),
     "more sums than any selector has": ("1 + 1 + 1 + 1 + 1 + 1 > 0", shape()),
+    "a loop in a loop": (
+        "lists.range(99).map(x, lists.range(99).map(y, x * y)) == [] || true",
+        shape(),
+    ),
+    "loops over literals in loops": (
+        f"{_LIST}.exists(x, {_LIST}.exists(y, {_LIST}.exists(z, x > 0))) || true",
+        shape(),
+    ),
+    "loops over attributes in loops": (
+        f"{_X}.all(x, {_Y}.all(y, {_X}.all(z, x == y || true)))",
+        shape(x=_INTS, y=_INTS),
+    ),
+    "a loop over what a loop has made": (
+        "lists.range(300).map(x, lists.range(300)).flatten().exists(y, y == 1) || true",
+        shape(),
+    ),
+    "a loop over a list with a name": (
+        f"cel.bind(l, {_LIST}, l.exists(x, l.exists(y, l.exists(z, x > 0)))) || true",
+        shape(),
+    ),
+    "a loop over lists in a list": (f"[{_LIST}].exists(l, {_LIST}.exists(x, l.exists(y, l.exists(z, true))))", shape()),
+    "a search in a long text in a loop": (f'lists.range(100).all(x, "{"a" * 8000}".findAll("a").size() > 0)', shape()),
+    "a long list searched in a loop": ("lists.range(1000).all(x, lists.range(1000).includes(x))", shape()),
+    "a long text taken apart": (f'"{"a" * 2000}".replace("a", "{"b" * 2000}").split("").size() > 0', shape()),
     "text multiplied by text": ('"aa".replace("a", "bb").replace("b", "cc") == ""', shape()),
 }
 
@@ -223,6 +251,14 @@ _CERTAIN: dict[str, tuple[str, Shape, Match]] = {
     "a comment at the end": ("true // )", shape(), Match.YES),
     "a shareable device": ("device.allowMultipleAllocations", shape(allow_multiple=True), Match.YES),
     "a version in a list of versions": (f'semver("8.0.0") in {_X}', shape(x={"versions": ["8.0.0+b"]}), Match.YES),
+    "a loop over a long list": ("lists.range(1000).all(x, x >= 0)", shape(), Match.YES),
+    "a loop over attributes in a loop": (
+        f"{_X}.all(x, {_Y}.exists(y, x == y))",
+        shape(x=_INTS, y=_INTS),
+        Match.YES,
+    ),
+    "a loop over a long literal": (f"[{', '.join(map(str, range(500)))}].exists(x, x == 499)", shape(), Match.YES),
+    "a loop over some of a list": (f"{_X}.filter(x, x > 0).map(x, x + 1).exists(x, x == 2)", shape(x=_INTS), Match.YES),
     "a regular expression": (f'{_X}.find("[0-9]+") == "80"', shape(x={"string": "a80b9"}), Match.YES),
     "an address": (
         'ip("ff02::1").isLinkLocalMulticast() && !ip("255.255.255.255").isGlobalUnicast()',
@@ -243,6 +279,60 @@ def test_certainty(text: str, device: Shape, answer: Match) -> None:
 def test_a_match_is_not_a_bool() -> None:
     with pytest.raises(TypeError, match="three values"):
         bool(Match.NO)
+
+
+# ── What it costs ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("text", "cost"),
+    [
+        (f'device.driver == "{_GPU}" && {_X} == "A100" && {_MEMORY}.isGreaterThan(quantity("40Gi"))', 1),
+        ('device.attributes["a"].exists(k, k.startsWith("cuda"))', 8),
+        ("lists.range(1000).all(x, x >= 0)", 11),
+        ("nonsense(", 1),
+    ],
+)
+def test_a_selector_tells_what_a_look_costs(text: str, cost: int) -> None:
+    assert selector(text).cost == cost
+
+
+def test_a_selector_is_compiled_once_and_not_before_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    monkeypatch.setattr("app.dra.selector._compiled", compiled.append)
+    unused, used = Selector("true"), Selector("false" + " " * 100)
+    assert (unused.compilation, used.compilation) == (0, 21)
+    for _ in range(2):
+        used.match(shape())
+        used.excludes_driver("a")
+    assert compiled == [used.text]
+    assert used.compilation == 0
+
+
+def test_all_selectors_together_remember_a_bounded_number_of_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """80,000 devices with a UUID each, and a tenant who writes 1,000 selectors that look at it: 4.6 GB."""
+    gc.collect()
+    before = _views()
+    monkeypatch.setattr("app.dra.selector._answer", functools.lru_cache(50)(_answer.__wrapped__))
+    looking = [Selector(f"{_X} == {number}") for number in range(3)]
+    for number in [*range(40), *range(40)]:
+        for each, text in enumerate(looking):
+            assert text.match(shape(x={"int": number})) is (Match.YES if number == each else Match.NO)
+    assert _views() - before == 50
+
+
+def _views() -> int:
+    return sum(type(each).__name__ == "_View" for each in gc.get_objects())
+
+
+def test_the_memory_of_answers_keeps_no_selector_alive() -> None:
+    """A compiled selector is much larger than an answer."""
+    used = Selector(f"{_X} == 1")
+    used.match(shape(x={"int": 1}))
+    gone = ref(used)
+    del used
+    gc.collect()
+    assert gone() is None
 
 
 # ── Several selectors ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,11 +1,13 @@
 """One live count: matching devices, free ones, and what follows from them."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from app.dra.demand import Ask
 from app.dra.objects import Toleration
 from app.dra.reasons import Reason
-from app.dra.tally import REACH_AT_MOST, Blocks, Standing
+from app.dra.tally import REACH_AT_MOST, Blocks, PoolCount, Standing
 from app.dra.vacancy import Vacancy
 from app.dra.verdict import Unreachable
 from app.dra.witness import Heard
@@ -229,3 +231,58 @@ def test_drivers_and_pools_are_those_of_the_matching_devices() -> None:
     cluster.gone(slices[2])
     assert tally.drivers() == ("gpu.example.com",)
     assert tally.total == 3
+
+
+DEVICES = [
+    device("plain"),
+    device("tainted", taints=[taint()]),
+    device("large", consumes={"card": {"memory": "2"}}),
+    device("small", consumes={"card": {"memory": "1"}}),
+    device("shared", shareable=True),
+]
+
+
+@given(st.lists(st.sampled_from([*(each["name"] for each in DEVICES), "unsure", "free all", "slice"]), max_size=12))
+def test_what_is_counted_of_a_pool_is_what_a_walk_over_its_devices_finds(events: list[str]) -> None:
+    known = [{**each, "attributes": {"model": {"string": "a"}}} for each in DEVICES]
+    published = resource_slice([*known, device("unsure")], counters={"card": {"memory": "2"}})
+    cluster = Watched(device_class("gpu", selectors=[UNSURE]), published)
+    tally = cluster.witness.tally(Ask("gpu"))
+    taken: list[str] = []
+    for event in events:
+        if event == "slice":
+            cluster.gone(published).tell(published)
+        else:
+            taken = [] if event == "free all" else [*taken, event]
+            cluster.tell(*held(*dict.fromkeys(taken)))
+        pool = cluster.pool()
+        matching = [each for each in pool.devices() if each.id[2] != "unsure"]
+        (unsure,) = (each for each in pool.devices() if each.id[2] == "unsure")
+        free = [each for each in matching if not each.taken and not each.taints]
+        assert tally.count_of(pool) == PoolCount(
+            matching=5,
+            free=len(free),
+            unavailable=sum(not each.holders for each in matching) - len(free),
+            shareable=1,
+            maybe_free=not unsure.taken,
+        )
+        assert tally.held == tally.count_of(pool).held == sum(each.holders > 0 for each in matching)
+
+
+def test_nothing_is_counted_of_a_pool_that_is_gone() -> None:
+    slice_of_all = resource_slice(DEVICES)
+    cluster = Watched(device_class("gpu"), slice_of_all, *held("plain"))
+    tally, pool = cluster.witness.tally(Ask("gpu")), cluster.pool()
+    assert tally.count_of(pool).matching == len(DEVICES)
+    cluster.gone(slice_of_all)
+    assert tally.count_of(pool) == PoolCount(0, 0, 0, 0, 0)
+
+
+def test_a_pool_that_is_never_used_is_known_until_it_is_complete() -> None:
+    halves = [resource_slice(1, name="a", slices=2), resource_slice([device("b")], name="b", slices=2)]
+    cluster = Watched(device_class("gpu"), halves[0]).later(300)
+    tally = cluster.witness.tally(Ask("gpu"))
+    assert {pool.name for pool in tally.unusable()} == {"n1"}
+    cluster.tell(halves[1])
+    assert tally.unusable() == set()
+    assert tally.certain()

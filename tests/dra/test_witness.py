@@ -7,14 +7,12 @@ from app.dra.demand import Ask
 from app.dra.objects import DeviceClass, Node, ResourceClaim, ResourceSlice
 from app.dra.pools import Condition
 from app.dra.reasons import Reason
-from app.dra.tallies import TALLIES_AT_MOST
 from app.dra.vacancy import Vacancy
 from app.dra.witness import DEVICES, HOLDS, Heard, Kind, Witness
 from tests.builders import (
     GPU,
     NOON,
     decoded,
-    device,
     device_class,
     node,
     pod_record,
@@ -187,154 +185,6 @@ def test_a_class_that_only_changes_its_name_keeps_its_count() -> None:
     before = cluster.witness.tally(Ask("gpu"))
     cluster.tell(device_class("gpu", declares=GPU))
     assert cluster.witness.tally(Ask("gpu")) is before
-
-
-def test_of_too_many_asks_the_one_not_made_for_longest_is_forgotten() -> None:
-    cluster = full_cluster()
-    witness = cluster.witness
-    first, second = Ask("gpu", ("true",)), Ask("gpu", ("1 == 1",))
-    kept, forgotten = witness.tally(first), witness.tally(second)
-    for number in range(TALLIES_AT_MOST - 1):
-        witness.tally(Ask(f"nosuch-{number}", ("false",)))
-        witness.tally(first)
-    assert witness.tally(first) is kept
-    (only,) = cluster.pool().devices()
-    assert forgotten not in only.tallies
-    assert witness.tally(second) is not forgotten
-    assert len(only.tallies) == 2
-    cluster.gone(resource_claim("gpu-0"))
-    assert cluster.vacancy(first) is cluster.vacancy(second) is FREE
-
-
-@pytest.mark.parametrize("selector", ["{0} == {0}", 'device.attributes["x"].y == "{0}"'], ids=["match", "may match"])
-def test_of_asks_that_count_too_many_devices_the_oldest_are_forgotten(
-    monkeypatch: pytest.MonkeyPatch, selector: str
-) -> None:
-    """A tenant writes selectors at will; 80,000 devices must not be remembered for each."""
-    monkeypatch.setattr("app.dra.tallies.COUNTED_AT_MOST", 10)
-    cluster = Watched(device_class("gpu"), resource_slice(4))
-    for number in range(50):
-        cluster.standing(Ask("gpu", (selector.format(number),)))
-    assert {len(each.tallies) for each in cluster.pool().devices()} == {2}
-    cluster.tell(resource_slice(20))
-    assert cluster.standing().free == 20  # what is asked for now is counted, however much it is
-    assert {len(each.tallies) for each in cluster.pool().devices()} == {1}
-
-
-def three_pools_of_which_one_is_counted() -> Watched:
-    cluster = Watched(device_class("gpu"), *(resource_slice(2, pool=pool) for pool in ("n1", "n2", "n3")))
-    cluster.witness._tallies.devices_at_once = 1  # noqa: SLF001  # a cluster too large to be counted at once
-    assert cluster.standing().total == 2
-    return cluster
-
-
-def test_what_changes_while_it_is_counted_is_counted_once() -> None:
-    cluster = three_pools_of_which_one_is_counted()
-    cluster.tell(resource_slice(3, pool="n1"), resource_slice(3, pool="n2")).gone(resource_slice(pool="n3"))
-    while cluster.witness.work(1):
-        pass
-    assert (cluster.standing().total, cluster.standing().free) == (6, 6)
-    cluster.gone(resource_slice(pool="n1"), resource_slice(pool="n2"))
-    assert cluster.vacancy() is EMPTY
-
-
-def test_a_slice_that_is_replaced_while_its_pool_is_counted_is_not_counted() -> None:
-    def part(name: str, *devices: str) -> ResourceSlice:
-        return resource_slice([device(each) for each in devices], name=name, slices=2)
-
-    cluster = Watched(device_class("gpu"), part("a", "0"), part("b", "1"))
-    cluster.witness._tallies.devices_at_once = 1  # noqa: SLF001
-    assert cluster.standing().total == 1
-    cluster.tell(part("b", "1", "2"))
-    while cluster.witness.work(1):
-        pass
-    assert cluster.free() == ["n1/0", "n1/1", "n1/2"]
-
-
-def test_an_ask_that_is_dropped_is_not_counted_on() -> None:
-    cluster = three_pools_of_which_one_is_counted().tell(device_class("gpu", driver="nic.example.com"))
-    while cluster.witness.work(1):
-        pass
-    assert not any(each.tallies for pool in cluster.witness.pools() for each in pool.devices())
-
-
-def test_counting_that_is_spread_over_time_is_bound_by_the_same_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.dra.tallies.COUNTED_AT_MOST", 10)
-    cluster = Watched(device_class("gpu"), *(resource_slice(4, pool=pool) for pool in ("n1", "n2")))
-    cluster.witness._tallies.devices_at_once = 1  # noqa: SLF001  # a cluster too large to be counted at once
-    for number in range(3):
-        cluster.standing(Ask("gpu", (f"{number} == {number}",)))
-    while cluster.witness.work(1):
-        pass
-    assert {len(each.tallies) for each in cluster.pool("n1").devices()} == {1}
-
-
-# --- Shared counters --------------------------------------------------------------------------------------------------
-
-
-def mig() -> ResourceSlice:
-    """One card as a whole or in two halves."""
-    return resource_slice(
-        [
-            device("whole", consumes={"card": {"memory": "80Gi"}}),
-            device("half-0", consumes={"card": {"memory": "40Gi"}}),
-            device("half-1", consumes={"card": {"memory": "40Gi"}}),
-            device("apart"),
-        ],
-        counters={"card": {"memory": "80Gi"}},
-    )
-
-
-@pytest.mark.parametrize(
-    ("held", "free"),
-    [
-        pytest.param([], ["apart", "half-0", "half-1", "whole"], id="nothing"),
-        pytest.param(["whole"], ["apart"], id="row 108: the whole card"),
-        pytest.param(["half-0"], ["apart", "half-1"], id="one half"),
-        pytest.param(["half-0", "half-1"], ["apart"], id="both halves"),
-        pytest.param(["apart"], ["half-0", "half-1", "whole"], id="what consumes nothing"),
-        pytest.param(["gone"], ["apart", "half-0", "half-1", "whole"], id="a partition that is not published any more"),
-    ],
-)
-@pytest.mark.parametrize("late", ["the slice", "the claim"])
-def test_a_device_whose_counters_do_not_fit_is_taken(held: list[str], free: list[str], late: str) -> None:
-    claim = resource_claim(*held, consumers=["p1"])
-    known: list[ResourceSlice | ResourceClaim] = [mig(), claim] if late == "the claim" else [claim, mig()]
-    cluster = Watched(device_class("gpu"), pod_record("p1"), *known)
-    assert cluster.free() == [f"n1/{name}" for name in free]
-    cluster.gone(claim)
-    assert len(cluster.free()) == 4
-
-
-def test_row_124_who_is_about_to_let_go_gives_its_counters_back() -> None:
-    cluster = Watched(device_class("gpu"), mig(), resource_claim("whole", consumers=["p1"]), pod_record("p1"))
-    cluster.tell(pod_record("p1", deadline=NOON + 30))
-    assert cluster.free() == ["n1/apart", "n1/half-0", "n1/half-1", "n1/whole"]
-    cluster.later(91)
-    assert cluster.free() == ["n1/apart"]
-
-
-def test_a_device_in_two_claims_consumes_once() -> None:
-    claims = [resource_claim("half-0", name=name, consumers=["p1"]) for name in ("c1", "c2")]
-    cluster = Watched(device_class("gpu"), mig(), pod_record("p1"), *claims)
-    assert cluster.free() == ["n1/apart", "n1/half-1"]
-    cluster.gone(claims[0])
-    assert cluster.free() == ["n1/apart", "n1/half-1"]
-    cluster.gone(claims[1])
-    assert len(cluster.free()) == 4
-
-
-def test_a_slice_published_again_counts_its_counters_anew() -> None:
-    cluster = Watched(device_class("gpu"), mig(), resource_claim("half-0", consumers=["p1"]), pod_record("p1"))
-    smaller = resource_slice(
-        [
-            device("half-0", consumes={"card": {"memory": "40Gi"}}),
-            device("half-1", consumes={"card": {"memory": "40Gi"}}),
-        ],
-        counters={"card": {"memory": "40Gi"}},
-    )
-    assert cluster.tell(smaller).free() == []
-    assert cluster.tell(mig()).free() == ["n1/apart", "n1/half-1"]
 
 
 # --- When a device was taken ------------------------------------------------------------------------------------------

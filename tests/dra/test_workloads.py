@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.dra.workloads import Workload, pod_of_workload
+from app.dra.objects import Pod, Toleration
+from app.dra.workloads import Workload, as_admitted, pod_of_workload
 
 TEMPLATE = {
     "metadata": {"creationTimestamp": None, "labels": {"app": "train"}, "annotations": {"note": "x"}},
@@ -130,3 +131,43 @@ UNREADABLE: dict[str, bytes] = {
 def test_an_unreadable_workload_is_an_error_not_an_absence(sentence: str) -> None:
     with pytest.raises(msgspec.DecodeError):
         pod_of_workload("Deployment", UNREADABLE[sentence])
+
+
+def amounts(*names: str) -> dict[str, Any]:
+    return {"resources": {"requests": dict.fromkeys(names, "1")}}
+
+
+TOLERATED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "every extended resource, by name": (
+        {"containers": [amounts("example.com/gpu", "cpu"), amounts("a.com/b")]},
+        ["a.com/b", "example.com/gpu"],
+    ),
+    "those of init containers, and those in limits alone": (
+        {"containers": [{"resources": {"limits": {"a.com/b": "1"}}}], "initContainers": [amounts("example.com/gpu")]},
+        ["a.com/b", "example.com/gpu"],
+    ),
+    "a zero too: the plugin looks at names": (
+        {"containers": [{"resources": {"requests": {"a.com/b": "0"}}}]},
+        ["a.com/b"],
+    ),
+    "nothing for what every node has": ({"containers": [amounts("cpu", "hugepages-2Mi")]}, []),
+    "nothing for a pod that asks for nothing": ({"containers": [{}]}, []),
+}
+
+
+@pytest.mark.parametrize("sentence", TOLERATED)
+def test_a_pod_is_judged_with_the_tolerations_admission_may_add(sentence: str) -> None:
+    spec, names = TOLERATED[sentence]
+    pod = msgspec.json.decode(json.dumps({"spec": spec}), type=Pod)
+    assert as_admitted(pod).spec.tolerations == ([Toleration(name, "Exists") for name in names] or None)
+
+
+def test_its_own_tolerations_stay() -> None:
+    own = [{"key": "team", "operator": "Exists", "effect": "NoSchedule"}]
+    template = {"spec": {"containers": [amounts("example.com/gpu")], "tolerations": own}}
+    found = workload("Deployment", "apps/v1", {"template": template})
+    assert found is not None
+    assert found.pod.spec.tolerations == [
+        Toleration("team", "Exists", "", "NoSchedule"),
+        Toleration("example.com/gpu", "Exists"),
+    ]

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.admission.admit import Mode, Rules
-from app.admission.review import MAX_BODY_BYTES
+from app.admission.review import MAX_BODY_BYTES, AdmissionRequest
 from app.dra.demand import ClaimReferences, Lookups
 from app.metrics import DoorCounts
 from app.web.admit import AdmissionDoor
@@ -247,6 +247,39 @@ def test_a_refusal_is_logged_by_names_and_reason_only(door: Door, caplog: pytest
     (record,) = caplog.records
     assert record.getMessage() == "refused"
     assert record.facts == {"uid": UID, "namespace": "team", "owner": "ReplicaSet/rs", "reason": "NoGPUCapacity"}
+
+
+def test_a_line_of_the_log_is_short_and_one_line_whatever_was_posted(
+    door: Door, caplog: pytest.LogCaptureFixture
+) -> None:
+    long = "\x1b[2J\n" + "é" * 100_000
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": long, "uid": "u", "controller": True}
+    refused = pod()
+    refused["metadata"]["ownerReferences"] = [owner]
+    with caplog.at_level(logging.INFO):
+        answered = door.post(review(refused, uid=long))
+    assert answered.response["uid"] == long
+    (record,) = caplog.records
+    for fact in record.facts.values():
+        assert len(fact) < 4000
+        assert fact.isascii()
+        assert fact.isprintable()
+
+
+def test_mistakes_of_clients_leave_room_in_the_log_for_ours(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def odd(body: bytes) -> AdmissionRequest:
+        if body == b"a bug":
+            raise ZeroDivisionError
+        return AdmissionRequest(uid=UID, problem=body.decode())
+
+    monkeypatch.setattr("app.web.admit.decode_review", odd)
+    door = Door(tmp_path)
+    for number in range(150):
+        door.post(b"mistake %d" % number)
+    door.post(b"a bug")
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * 100 + ["ERROR"]
 
 
 @pytest.mark.parametrize("body", [review(pod()), b"", review({"spec": {"containers": 7}})])

@@ -10,14 +10,15 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.dra.capacity import capacity
+from app.dra.capacity import class_capacities
 from app.dra.explain import Audience
-from app.dra.meaning import meaning
+from app.dra.meaning import meaning_in_steps
 from app.embedded import Embedded
 from app.metrics import DoorCounts, Metrics
 from app.web.application import Answers, create_application
 from app.web.check import MAX_BYTES, MAX_PODS, Checker
 from app.web.probes import Probes
+from app.web.table import CapacityTable
 from tests.web.tiny_cluster import NOW, cluster
 
 POD = """
@@ -44,9 +45,8 @@ class Web:
         )
         app = create_application(
             Answers(
-                now=lambda: NOW,
-                capacity=lambda: capacity(world(), NOW),
-                meaning=lambda name: meaning(name, world(), NOW),
+                table=CapacityTable(class_capacities, world=world, now=lambda: NOW, hide_names=self.hide_names),
+                meaning=lambda name: meaning_in_steps(name, world(), NOW),
                 check=Checker(
                     world=world, reader=self.embedded, now=lambda: NOW, audience=Audience(hide_names=self.hide_names)
                 ),
@@ -86,6 +86,7 @@ def test_the_capacity_as_json_has_every_class_and_pool(web: Web) -> None:
         "allocated": 1,
         "available": 0,
         "unavailable": 0,
+        "listedNotCounted": 0,
         "name": "full",
         "extendedResourceName": "example.com/full",
         "vacancy": "full",

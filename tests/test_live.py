@@ -1,0 +1,61 @@
+"""A live cluster as a whole: what is read of it, and when it is ready."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from app.dra.judgement import Policy, Source
+from app.live import Live
+from tests.apiserver import CLAIMS, CLASSES, NODES, PODS, SLICES, TAINT_RULES, ApiServer, eventually
+
+Story = Callable[[ApiServer, Live], Awaitable[None]]
+
+
+def play(folder: Path, source: Source, story: Story) -> None:
+    """Run a story with a cluster that is followed."""
+
+    async def run() -> None:
+        async with ApiServer() as server:
+            live = await Live.connect(server.kubeconfig(folder), None, Policy(source), time.time, refresh_seconds=60.0)
+            following = asyncio.create_task(live.follow())
+            try:
+                await story(server, live)
+            finally:
+                following.cancel()
+                await asyncio.gather(following, return_exceptions=True)
+                await live.close()
+
+    asyncio.run(run())
+
+
+ALL = {CLASSES, SLICES, TAINT_RULES, NODES, CLAIMS, PODS}
+
+
+@pytest.mark.parametrize(
+    ("source", "read"),
+    [(Source.POOL_STATUS, ALL - {CLAIMS, PODS}), (Source.WITNESS, ALL), (Source.BOTH, ALL), (Source.AUTO, ALL)],
+)
+def test_who_holds_what_is_read_for_every_source_but_counts_alone(
+    tmp_path: Path, source: Source, read: set[str]
+) -> None:
+    async def story(server: ApiServer, live: Live) -> None:
+        await live.read()
+        assert {asked.path for asked in server.asked if asked.path != "/version" and asked.method == "GET"} == read
+        assert live.problem == ""
+
+    play(tmp_path, source, story)
+
+
+def test_once_ready_it_stays_ready_whatever_the_api_server_does(tmp_path: Path) -> None:
+    async def story(server: ApiServer, live: Live) -> None:
+        assert live.missing().startswith("not read yet: ")
+        await eventually("ready", lambda: not live.missing())
+        await server.stop()
+        await eventually("all lost", lambda: live.problem)
+        assert not live.known
+        assert live.missing() == ""
+
+    play(tmp_path, Source.AUTO, story)
