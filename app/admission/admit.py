@@ -8,7 +8,6 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
@@ -200,7 +199,6 @@ def _refusal(request: AdmissionRequest, verdict: Verdict, rules: Rules, now: flo
     )
 
 
-@lru_cache(maxsize=1024)
 def _wants_quota_words(username: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatchcase(username, pattern) for pattern in patterns)
 

@@ -4,7 +4,6 @@ All of it is one line of printable ASCII. What comes from an object may be of an
 """
 
 import re
-from functools import lru_cache
 from typing import Final
 
 from app.dra.reasons import Reason
@@ -95,13 +94,11 @@ def age(seconds: float) -> str:
     return f"{number(whole // 3600)}h"
 
 
-@lru_cache(maxsize=1024)
 def printable(text: str) -> str:
     """One line of ASCII; any other character becomes a question mark."""
     return _UNPRINTABLE.sub("?", " ".join(text.split()))
 
 
-@lru_cache(maxsize=1024)  # the same few names in every refusal
 def shortened(name: str, room: int) -> str:
     """A name within `room` characters (7 or more); its middle gives way, as both ends tell names apart."""
     text = printable(name)

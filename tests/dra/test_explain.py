@@ -9,61 +9,28 @@ from app.dra.explain import (
     options,
     refusal,
     sentence,
-    warnings,
 )
 from app.dra.reasons import Reason
 from app.dra.verdict import NeedVerdict, Outcome, Unreachable, Verdict
-
-TAKEN_AT = 1_790_000_580.0  # 14:23:00 UTC
-NOW = TAKEN_AT + 37.9
-ADVICE = "Try again later, wait in the queue with label gpu-vacancy.dev/queue=true, or run on CPU."
-
-FULL_NEED = NeedVerdict(
-    name="example.com/gpu",
-    field="spec.containers[0].resources.requests[example.com/gpu]",
-    count=1,
-    outcome=Outcome.FULL,
-    reason=Reason.NoGPUCapacity,
-    class_name="gpu.example.com",
-    total=8,
-    free=0,
-    pools=2,
-)
-CLAIM_NEED = replace(FULL_NEED, name="gpus/one", field="spec.resourceClaims[0]")
-NEVER_NEED = replace(
+from tests.dra.verdicts import (
+    ADVICE,
+    ALL_TAKEN,
+    ANYONE,
+    CLAIM_NEED,
+    CORDONED,
+    EMPTY_WINNER,
+    FEWER_NEED,
     FULL_NEED,
-    outcome=Outcome.NEVER,
-    reason=Reason.NeverFits,
-    count=16,
-    free=3,
-    largest_block=4,
-    largest_free_block=3,
-    never_fits=True,
+    HEAD,
+    NEVER_NEED,
+    NOW,
+    OLD_CLASS,
+    ROOM_NEED,
+    TAKEN_AT,
+    UNKNOWN_NEED,
+    full,
+    verdict,
 )
-ROOM_NEED = replace(FULL_NEED, outcome=Outcome.ROOM, reason=Reason.HasRoom, free=3)
-FEWER_NEED = replace(ROOM_NEED, reason=Reason.FewerThanAsked, count=4, largest_free_block=2)
-UNKNOWN_NEED = NeedVerdict(
-    "example.com/gpu", FULL_NEED.field, 1, Outcome.UNKNOWN, Reason.PoolIncomplete, detail="gpu.example.com/n5"
-)
-OLD_CLASS = "old.example.com"
-EMPTY_WINNER = replace(
-    FULL_NEED, total=0, pools=0, claimant=replace(FULL_NEED, class_name=OLD_CLASS, total=4, pools=1, largest_block=4)
-)
-CORDONED = Unreachable("n2", "is cordoned", 1)
-ANYONE = Audience()
-
-
-def verdict(*needs: NeedVerdict, live: bool = False) -> Verdict:
-    taken_at = None if live else TAKEN_AT
-    return Verdict(needs[0].outcome, needs[0].reason, needs, "witness" if live else "both", taken_at)
-
-
-def full(**changes: object) -> Verdict:
-    return verdict(replace(FULL_NEED, **changes))  # type: ignore[arg-type]
-
-
-HEAD = "[NoGPUCapacity] no free device for example.com/gpu (1 asked)"
-ALL_TAKEN = "all 8 devices of class gpu.example.com are taken in 2 pools"
 
 REFUSALS = {
     "the contract's example": (
@@ -332,80 +299,6 @@ SENTENCES = {
 def test_sentence(case: str) -> None:
     judged, audience, text = SENTENCES[case]
     assert sentence(judged, audience, NOW) == text
-
-
-WARNINGS = {
-    "the refusal in parts": (
-        full(),
-        ANYONE,
-        (HEAD, f"{ALL_TAKEN}, counted 37s ago", ADVICE),
-    ),
-    "the link where both do not fit": (
-        full(),
-        Audience(page_url="https://vacancy.example.com/capacity"),
-        (HEAD, f"{ALL_TAKEN}, counted 37s ago", "Capacity: https://vacancy.example.com/capacity"),
-    ),
-    "no words about quotas to someone who was admitted": (
-        full(),
-        Audience(quota_words=True, controlled=True),
-        (HEAD, f"{ALL_TAKEN}, as of 14:23 UTC", ADVICE),
-    ),
-    "both numbers": (
-        verdict(replace(FEWER_NEED, largest_free_block=3)),
-        ANYONE,
-        ("[FewerThanAsked] example.com/gpu: 4 asked, 3 free, the pod may wait",),
-    ),
-    "free on several nodes": (
-        verdict(FEWER_NEED),
-        ANYONE,
-        ("[FewerThanAsked] example.com/gpu: 4 asked, 3 free (at most 2 on one node), the pod may wait",),
-    ),
-    "free in a class that is not the winner": (
-        verdict(replace(FEWER_NEED, free=0, largest_free_block=0, claimant=replace(FEWER_NEED, largest_free_block=3))),
-        ANYONE,
-        ("[FewerThanAsked] example.com/gpu: 4 asked, 3 free, the pod may wait",),
-    ),
-    "never fits": (
-        verdict(NEVER_NEED),
-        ANYONE,
-        ("[NeverFits] example.com/gpu: 16 asked, no node has more than 4, the pod cannot start",),
-    ),
-    "autoscaled": (
-        verdict(replace(UNKNOWN_NEED, reason=Reason.Autoscaled)),
-        ANYONE,
-        ("[Autoscaled] example.com/gpu: a new node may bring devices, the pod may wait for it",),
-    ),
-    "unknown": (
-        verdict(UNKNOWN_NEED),
-        ANYONE,
-        ("GPU capacity not checked: PoolIncomplete, a pool is not completely published (gpu.example.com/n5)",),
-    ),
-    "nobody is told the same twice": (
-        verdict(UNKNOWN_NEED, replace(UNKNOWN_NEED, name="other")),
-        ANYONE,
-        ("GPU capacity not checked: PoolIncomplete, a pool is not completely published (gpu.example.com/n5)",),
-    ),
-    "three are enough": (
-        verdict(*(replace(FEWER_NEED, name=f"a/{i}", free=1, largest_free_block=1) for i in range(5))),
-        ANYONE,
-        tuple(f"[FewerThanAsked] a/{i}: 4 asked, 1 free, the pod may wait" for i in range(3)),
-    ),
-    "a fault": (
-        Verdict(Outcome.UNKNOWN, Reason.InternalError),
-        ANYONE,
-        ("GPU capacity not checked: InternalError, an error in Vacancy itself",),
-    ),
-    "room": (verdict(ROOM_NEED), ANYONE, ()),
-    "nothing asked": (Verdict(Outcome.ROOM, Reason.NoDeviceRequested), ANYONE, ()),
-    "the tenant's own choice": (Verdict(Outcome.UNKNOWN, Reason.OptedOut), ANYONE, ()),
-    "a device plugin may serve it": (verdict(replace(UNKNOWN_NEED, reason=Reason.DevicePlugin)), ANYONE, ()),
-}
-
-
-@pytest.mark.parametrize("case", WARNINGS)
-def test_warnings(case: str) -> None:
-    judged, audience, lines = WARNINGS[case]
-    assert warnings(judged, audience, NOW) == lines
 
 
 def test_ways_out_are_offered_only_where_something_is_missing() -> None:
