@@ -10,7 +10,7 @@ EXAMPLE := examples/cluster
 EXAMPLE_TIME := 2026-01-01T12:00:00Z
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev cluster run test check fix bench lock clean
+.PHONY: help setup setup-dev cluster run test check fix bench scale-test lock clean
 
 help: ## list what there is
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 18
@@ -71,6 +71,9 @@ fix: setup-dev ## repair what `make check` complains about and a tool can repair
 
 bench: setup-dev ## print the figures of docs/performance.md for this machine
 	@$(BIN)/python -m loadtest.bench
+
+scale-test: .venv/.controlplane ## print the figures of a large cluster: 10,000 slices in a real API server; takes minutes
+	@$(BIN)/python -m loadtest.scale
 
 lock: ## re-create the lock files with the newest versions; needs Python 3.11
 	@scripts/lock.sh
