@@ -14,36 +14,35 @@ call returns, and no lock is needed.
 import asyncio
 import base64
 import json
-import re
 import ssl
 import time
 import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
 from aiohttp import web
 
-Json = dict[str, Any]
-Name = tuple[str, str]
-"""Namespace (empty for kinds without) and name."""
-
-RESOURCE = "/apis/resource.k8s.io/v1"
-CLASSES = f"{RESOURCE}/deviceclasses"
-SLICES = f"{RESOURCE}/resourceslices"
-CLAIMS = f"{RESOURCE}/resourceclaims"
-TEMPLATES = f"{RESOURCE}/resourceclaimtemplates"
-TAINT_RULES = f"{RESOURCE}/devicetaintrules"
-POOL_STATUS_REQUESTS = "/apis/resource.k8s.io/v1alpha3/resourcepoolstatusrequests"
-NODES = "/api/v1/nodes"
-PODS = "/api/v1/pods"
-
-_PATH = re.compile(
-    r"(?P<group>/api/v1|/apis/[^/]+/[^/]+)(?:/namespaces/(?P<namespace>[^/]+))?/(?P<plural>[^/]+)(?:/(?P<name>[^/]+))?"
+from tests.apiserver_parts import (
+    PATH,
+    POOL_STATUS_REQUESTS,
+    Answer,
+    Asked,
+    Event,
+    Fault,
+    Json,
+    Name,
+    Order,
+    Watcher,
+    form_of,
+    line_of,
+    refusal,
+    selected,
+    stamp,
+    status_of,
+    suffer,
 )
 
 
@@ -54,89 +53,6 @@ async def eventually(what: str, holds: Callable[[], object], seconds: float = 30
         if time.monotonic() > deadline:
             raise TimeoutError(f"{what}: not within {seconds:.0f} s")
         await asyncio.sleep(0.005)
-
-
-@dataclass(frozen=True)
-class Asked:
-    """One request as it came in."""
-
-    method: str
-    path: str
-    """Quoted as it was sent."""
-    query: Mapping[str, str]
-    headers: Mapping[str, str]
-    body: bytes
-    at: float
-    """When, by the clock of `time.monotonic`."""
-
-    @property
-    def watch(self) -> bool:
-        return self.query.get("watch") in ("1", "true")
-
-    @property
-    def accept(self) -> str:
-        return self.headers.get("Accept", "")
-
-
-@dataclass(frozen=True)
-class Fault:
-    """What happens to a request instead of an answer."""
-
-    status: int = 0
-    """Answer with this status code; 0 goes on to the real answer, after the delay."""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes | None = None
-    """None: a Status object of that code."""
-    delay_seconds: float = 0.0
-    silent: bool = False
-    """Never answer, and keep the connection."""
-    cut: bool = False
-    """Drop the connection before the answer."""
-
-
-@dataclass
-class _Order:
-    """A fault that waits for its request."""
-
-    fault: Fault
-    method: str | None
-    path: str | None
-    watch: bool | None
-    times: int | None
-
-    def concerns(self, asked: Asked) -> bool:
-        wanted = ((self.method, asked.method), (self.watch, asked.watch), (self.path, asked.path))
-        return self.times != 0 and all(want is None or want == have for want, have in wanted)
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a pool status request gets."""
-
-    status: Json
-    after_seconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class _Event:
-    version: int
-    collection: str
-    new: Json | None
-    old: Json | None
-
-
-@dataclass(eq=False)
-class Watcher:
-    """One open watch; a test that wants a word with it finds it by `ApiServer.watchers`."""
-
-    asked: Asked
-    response: web.StreamResponse
-    transport: asyncio.Transport | None
-    lines: asyncio.Queue[bytes | None] = field(default_factory=asyncio.Queue)
-    """None ends the watch in an orderly way."""
-    hushed: bool = False
-    """From now on nothing is sent, and nothing closed."""
-    sent: int = 0
 
 
 class ApiServer:
@@ -160,10 +76,10 @@ class ApiServer:
         self.watchers: list[Watcher] = []
         self._objects: dict[str, dict[Name, Json]] = {}
         self._version = 1000
-        self._history: deque[_Event] = deque()
+        self._history: deque[Event] = deque()
         self._history_starts = 0
         self._pages: dict[str, tuple[int, list[Json]]] = {}
-        self._orders: list[_Order] = []
+        self._orders: list[Order] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._runner: web.AppRunner | None = None
         self._port, self._tls = 0, tls
@@ -219,12 +135,12 @@ class ApiServer:
         name = (meta.get("namespace", ""), meta["name"])
         stored = self._objects.setdefault(collection, {})
         old = stored.get(name)
-        known = {"uid": str(uuid.uuid4()), "creationTimestamp": _stamp()} if old is None else old["metadata"]
+        known = {"uid": str(uuid.uuid4()), "creationTimestamp": stamp()} if old is None else old["metadata"]
         meta = {key: known[key] for key in ("uid", "creationTimestamp")} | meta
         self._version += 1
         new = {**obj, "metadata": meta | {"resourceVersion": str(self._version)}}
         stored[name] = new
-        self._tell(_Event(self._version, collection, new, old))
+        self._tell(Event(self._version, collection, new, old))
         return new
 
     def remove(self, collection: str, name: str, namespace: str = "") -> None:
@@ -232,7 +148,7 @@ class ApiServer:
         old = self._objects[collection].pop((namespace, name))
         self._version += 1
         last = {**old, "metadata": old["metadata"] | {"resourceVersion": str(self._version)}}
-        self._tell(_Event(self._version, collection, None, last))
+        self._tell(Event(self._version, collection, None, last))
 
     def objects(self, collection: str) -> list[Json]:
         """All objects of a collection, in the order of their names."""
@@ -250,7 +166,7 @@ class ApiServer:
         times: int | None = 1,
     ) -> None:
         """The next requests like this meet a fault; `times` None: until `heal`."""
-        self._orders.append(_Order(fault, method, path, watch, times))
+        self._orders.append(Order(fault, method, path, watch, times))
 
     def heal(self) -> None:
         """No fault waits any more."""
@@ -278,11 +194,11 @@ class ApiServer:
 
     def bookmark(self, watcher: Watcher) -> None:
         """Send a bookmark of the current version."""
-        self.say(watcher, _line("BOOKMARK", {"metadata": {"resourceVersion": str(self._version)}}))
+        self.say(watcher, line_of("BOOKMARK", {"metadata": {"resourceVersion": str(self._version)}}))
 
     def error(self, watcher: Watcher, code: int) -> None:
         """Send an ERROR event, and end the watch, as the real server does."""
-        self.say(watcher, _line("ERROR", _status(code)))
+        self.say(watcher, line_of("ERROR", status_of(code)))
         watcher.lines.put_nowait(None)
 
     def end(self, watcher: Watcher) -> None:
@@ -309,21 +225,21 @@ class ApiServer:
         order = next((order for order in self._orders if order.concerns(asked)), None)
         if order is not None:
             order.times = None if order.times is None else order.times - 1
-            answer = await _suffer(order.fault, request)
+            answer = await suffer(order.fault, request)
             if answer is not None:
                 return answer
-        where = _PATH.fullmatch(request.path)
+        where = PATH.fullmatch(request.path)
         collection = f"{where['group']}/{where['plural']}" if where else ""
         scheme, _, token = asked.headers.get("Authorization", "").partition(" ")
         if self.token is not None and (scheme.lower(), token) != ("bearer", self.token):
-            return _refusal(401)
+            return refusal(401)
         if request.path == "/version":
             return web.json_response({"major": "1", "minor": self.minor})
         if where is None or collection in self.refused:
-            return _refusal(self.refused.get(collection, 404))
+            return refusal(self.refused.get(collection, 404))
         listing = asked.method == "GET" and not where["name"] and not asked.watch
         if "as=PartialObjectMetadata" in asked.accept and ("List;" in asked.accept) != listing:
-            return _refusal(406)
+            return refusal(406)
         name = (where["namespace"] or "", where["name"] or "")
         if asked.watch:
             return await self._watch(collection, asked, request)
@@ -334,29 +250,29 @@ class ApiServer:
             ("DELETE", True): self._delete,
         }
         action = actions.get((asked.method, where["name"] is not None))
-        return _refusal(405) if action is None else await action(collection, name, asked)
+        return refusal(405) if action is None else await action(collection, name, asked)
 
     async def _list(self, collection: str, name: Name, asked: Asked) -> web.Response:
         limit = int(asked.query.get("limit", "0"))
         token = asked.query.get("continue")
         if token is not None:
             if token not in self._pages:
-                return _refusal(410)
+                return refusal(410)
             version, left = self._pages.pop(token)
         else:
             found = self.objects(collection)
-            version, left = self._version, [obj for obj in found if _selected(obj, asked.query, name[0])]
+            version, left = self._version, [obj for obj in found if selected(obj, asked.query, name[0])]
         page, rest = (left[:limit], left[limit:]) if limit else (left, [])
         meta: Json = {"resourceVersion": str(version)}
         if rest:
             meta["continue"] = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()
             meta["remainingItemCount"] = len(rest)
             self._pages[meta["continue"]] = (version, rest)
-        return web.json_response({"kind": "List", "metadata": meta, "items": [_form(obj, asked) for obj in page]})
+        return web.json_response({"kind": "List", "metadata": meta, "items": [form_of(obj, asked) for obj in page]})
 
     async def _read(self, collection: str, name: Name, asked: Asked) -> web.Response:
         found = self._objects.get(collection, {}).get(name)
-        return _refusal(404) if found is None else web.json_response(_form(found, asked))
+        return refusal(404) if found is None else web.json_response(form_of(found, asked))
 
     async def _create(self, collection: str, name: Name, asked: Asked) -> web.Response:
         obj = json.loads(asked.body)
@@ -367,7 +283,7 @@ class ApiServer:
         if name[0]:
             meta["namespace"] = name[0]
         if (meta.get("namespace", ""), meta["name"]) in self._objects.get(collection, {}):
-            return _refusal(409)
+            return refusal(409)
         made = self.put(collection, obj)
         if collection == POOL_STATUS_REQUESTS:
             self._answer_later(made)
@@ -377,11 +293,11 @@ class ApiServer:
     async def _delete(self, collection: str, name: Name, asked: Asked) -> web.Response:
         found = self._objects.get(collection, {}).get(name)
         if found is None:
-            return _refusal(404)
+            return refusal(404)
         options = json.loads(asked.body) if asked.body else {}
         uid = (options.get("preconditions") or {}).get("uid")
         if uid not in (None, found["metadata"]["uid"]):
-            return _refusal(409)
+            return refusal(409)
         self.remove(collection, name[1], name[0])
         return web.json_response(found)
 
@@ -404,7 +320,7 @@ class ApiServer:
         version = int(asked.query["resourceVersion"])
         too_old = version < self._history_starts
         if too_old and not self.gone_in_watch:
-            return _refusal(410)
+            return refusal(410)
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         response.enable_chunked_encoding()
         await response.prepare(request)
@@ -438,92 +354,17 @@ class ApiServer:
             await watcher.response.write(line)
             watcher.sent += 1
 
-    def _tell(self, event: _Event) -> None:
+    def _tell(self, event: Event) -> None:
         self._history.append(event)
         for watcher in self.watchers:
             if watcher.asked.path == event.collection:
                 self._pass_on(event, watcher)
 
-    def _pass_on(self, event: _Event, watcher: Watcher) -> None:
+    def _pass_on(self, event: Event, watcher: Watcher) -> None:
         """What a watch with a selector sees of an event: an object may come into view, or go out of it."""
         query = watcher.asked.query
-        now, before = (obj is not None and _selected(obj, query, "") for obj in (event.new, event.old))
+        now, before = (obj is not None and selected(obj, query, "") for obj in (event.new, event.old))
         if now or before:
             kind = "DELETED" if not now else "MODIFIED" if before else "ADDED"
-            obj = _form((event.new if event.new is not None else event.old) or {}, watcher.asked)
-            self.say(watcher, _line(kind, obj))
-
-
-# --- Forms ------------------------------------------------------------------------------------------------------------
-
-_REASONS = {
-    400: "BadRequest",
-    401: "Unauthorized",
-    403: "Forbidden",
-    404: "NotFound",
-    405: "MethodNotAllowed",
-    406: "NotAcceptable",
-    409: "Conflict",
-    410: "Expired",
-    422: "Invalid",
-    429: "TooManyRequests",
-    500: "InternalError",
-    503: "ServiceUnavailable",
-    504: "Timeout",
-}
-
-
-def _status(code: int) -> Json:
-    reason = _REASONS.get(code, "")
-    return {"kind": "Status", "status": "Failure", "reason": reason, "code": code, "message": f"told to say {code}"}
-
-
-def _refusal(code: int, headers: Mapping[str, str] | None = None) -> web.Response:
-    return web.json_response(_status(code), status=code, headers=headers)
-
-
-async def _suffer(fault: Fault, request: web.Request) -> web.StreamResponse | None:
-    await asyncio.sleep(fault.delay_seconds)
-    if fault.silent:
-        await asyncio.Event().wait()
-    if fault.cut and request.transport is not None:
-        request.transport.abort()
-        await asyncio.Event().wait()  # until the connection's end cancels this
-    if not fault.status:
-        return None
-    if fault.body is None:
-        return _refusal(fault.status, fault.headers)
-    return web.Response(status=fault.status, body=fault.body, headers=fault.headers)
-
-
-def _line(kind: str, obj: Json) -> bytes:
-    return json.dumps({"type": kind, "object": obj}).encode() + b"\n"
-
-
-def _form(obj: Json, asked: Asked) -> Json:
-    """The object in the form that was asked for."""
-    if "as=PartialObjectMetadata" not in asked.accept:
-        return obj
-    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
-
-
-def _selected(obj: Json, query: Mapping[str, str], namespace: str) -> bool:
-    labels = obj["metadata"].get("labels") or {}
-    wanted = [term.split("=", 1) for term in query.get("labelSelector", "").split(",") if term]
-    return (
-        (not namespace or obj["metadata"].get("namespace") == namespace)
-        and all(labels.get(key) == value for key, value in wanted)
-        and all(_field_holds(obj, term) for term in query.get("fieldSelector", "").split(",") if term)
-    )
-
-
-def _field_holds(obj: Json, term: str) -> bool:
-    path, value = term.replace("!=", "=").split("=", 1)
-    found: Any = obj
-    for part in path.split("."):
-        found = (found or {}).get(part)
-    return (str(found or "") != value) if "!=" in term else (str(found or "") == value)
-
-
-def _stamp() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+            obj = form_of((event.new if event.new is not None else event.old) or {}, watcher.asked)
+            self.say(watcher, line_of(kind, obj))

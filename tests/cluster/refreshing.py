@@ -14,7 +14,8 @@ from app.dra.judgement import Policy, Source, World
 from app.dra.snapshot import DriverStatus, Snapshot
 from app.dra.witness import Heard
 from app.latest_snapshot import LatestSnapshot
-from tests.apiserver import POOL_STATUS_REQUESTS, Answer, ApiServer, Fault
+from tests.apiserver import ApiServer
+from tests.apiserver_parts import POOL_STATUS_REQUESTS, Answer, Fault
 from tests.builders import (
     DRIVER,
     NOON,

@@ -28,7 +28,8 @@ from app.cluster.client import (
     Unreachable,
 )
 from app.cluster.credentials import credentials
-from tests.apiserver import CLASSES, POOL_STATUS_REQUESTS, SLICES, ApiServer, Fault, eventually
+from tests.apiserver import ApiServer, eventually
+from tests.apiserver_parts import CLASSES, POOL_STATUS_REQUESTS, SLICES, Fault
 
 Story = Callable[[ApiServer, ApiClient], Awaitable[None]]
 

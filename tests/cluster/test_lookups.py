@@ -11,7 +11,8 @@ from app.cluster.client import ApiClient
 from app.cluster.lookups import ClaimReader
 from app.dra.demand import ClaimReferences, Lookup
 from app.dra.objects import ResourceClaim, ResourceClaimTemplate
-from tests.apiserver import CLAIMS, TEMPLATES, ApiServer, Fault
+from tests.apiserver import ApiServer
+from tests.apiserver_parts import CLAIMS, TEMPLATES, Fault
 from tests.builders import Json, claim_spec
 
 Story = Callable[[ApiServer, ClaimReader], Awaitable[None]]

@@ -12,7 +12,8 @@ import pytest
 from app.cluster.client import ApiClient
 from app.cluster.pool_status import LEFTOVER_SECONDS, Reply, Unanswered, ask, sweep
 from app.dra.vacancy import ResourcePoolStatusRequest
-from tests.apiserver import POOL_STATUS_REQUESTS, Answer, ApiServer, Fault
+from tests.apiserver import ApiServer
+from tests.apiserver_parts import POOL_STATUS_REQUESTS, Answer, Fault
 from tests.builders import DRIVER, NOON, Json, pool_counts, timestamp
 
 LABEL = {"app.kubernetes.io/managed-by": "vacancy"}

@@ -13,7 +13,8 @@ from app.cluster.refresher import (
     source_in_use,
 )
 from app.dra.snapshot import Problem
-from tests.apiserver import POOL_STATUS_REQUESTS, Answer, Fault, eventually
+from tests.apiserver import eventually
+from tests.apiserver_parts import POOL_STATUS_REQUESTS, Answer, Fault
 from tests.builders import (
     DRIVER,
     NOON,

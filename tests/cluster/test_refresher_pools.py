@@ -17,7 +17,8 @@ from app.cluster.refresher import (
 from app.dra.judgement import Source
 from app.dra.snapshot import Problem
 from app.dra.witness import Kind
-from tests.apiserver import POOL_STATUS_REQUESTS, Fault, eventually
+from tests.apiserver import eventually
+from tests.apiserver_parts import POOL_STATUS_REQUESTS, Fault
 from tests.builders import (
     DRIVER,
     NOON,

@@ -7,13 +7,8 @@ from pathlib import Path
 import pytest
 
 from app.cluster.watch import Patience, State
-from tests.apiserver import (
-    CLASSES,
-    SLICES,
-    ApiServer,
-    Fault,
-    eventually,
-)
+from tests.apiserver import ApiServer, eventually
+from tests.apiserver_parts import CLASSES, SLICES, Fault
 from tests.cluster.watching import (
     Scene,
     a_slice,

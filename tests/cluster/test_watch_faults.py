@@ -16,14 +16,8 @@ from app.cluster.watch import DENIALS_DOUBTED, State
 from app.dra.demand import Ask
 from app.dra.holders import PodRecord
 from app.dra.witness import Kind
-from tests.apiserver import (
-    CLAIMS,
-    PODS,
-    SLICES,
-    ApiServer,
-    Fault,
-    eventually,
-)
+from tests.apiserver import ApiServer, eventually
+from tests.apiserver_parts import CLAIMS, PODS, SLICES, Fault
 from tests.builders import Json, device_class
 from tests.cluster.watching import (
     PATHS,
@@ -272,7 +266,8 @@ def test_of_pods_only_metadata_is_read_and_an_end_is_heard_of(tmp_path: Path) ->
 
 ELSEWHERE = """
 import asyncio, json, sys
-from tests.apiserver import SLICES, ApiServer
+from tests.apiserver import ApiServer
+from tests.apiserver_parts import SLICES
 from tests.cluster.watching import a_slice
 
 async def main():

@@ -12,16 +12,8 @@ from app.cluster.collection import COLLECTIONS
 from app.cluster.watch import Health, Patience, State, Watch, watches
 from app.dra.holders import PodRecord
 from app.dra.witness import Heard, Kind, Witness
-from tests.apiserver import (
-    CLAIMS,
-    CLASSES,
-    NODES,
-    SLICES,
-    TAINT_RULES,
-    ApiServer,
-    Watcher,
-    eventually,
-)
+from tests.apiserver import ApiServer, eventually
+from tests.apiserver_parts import CLAIMS, CLASSES, NODES, SLICES, TAINT_RULES, Watcher
 from tests.builders import Json
 
 QUICK = Patience(quiet=0.05, succession=30.0, apart=0.01, shortest_pause=0.01, longest_pause=0.05, denied=0.05)
