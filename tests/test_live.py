@@ -9,7 +9,8 @@ import pytest
 
 from app.dra.judgement import Policy, Source
 from app.live import Live
-from tests.apiserver import CLAIMS, CLASSES, NODES, PODS, SLICES, TAINT_RULES, ApiServer, eventually
+from tests.apiserver import ApiServer, eventually
+from tests.apiserver_parts import CLAIMS, CLASSES, NODES, PODS, SLICES, TAINT_RULES
 
 Story = Callable[[ApiServer, Live], Awaitable[None]]
 
