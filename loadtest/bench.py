@@ -71,6 +71,9 @@ def _handler() -> Iterator[tuple[str, float, str, str]]:
         review = f"review of {size / 1000:.1f} kB, 1,000 slices, {what}"
         yield f"{review}: decode, judge, encode", _judged(world, body), "us", "<= 20"
         yield f"{review}: through the ASGI door", _per_review(world, body), "us", ""
+    tenfold = _world(10_000, held=DEVICES_PER_SLICE - 1)
+    review = f"review of {size / 1000:.1f} kB, 10,000 slices, free"
+    yield f"{review}: decode, judge, encode", _judged(tenfold, device_review), "us", ""
 
 
 def _judged(world: World, body: bytes) -> float:
@@ -125,7 +128,7 @@ def _review(resources: dict[str, str]) -> bytes:
     fields: dict[str, object] = {f"f:field-{i}": {} for i in range(80)}
     manifest["metadata"]["managedFields"] = [{"manager": "kubectl", "fieldsV1": fields}]
     container = manifest["spec"]["containers"][0]
-    container["env"] = [{"name": f"VARIABLE_{i}", "value": "some value of usual length"} for i in range(60)]
+    container["env"] = [{"name": f"VARIABLE_{i}", "value": "some value of usual length"} for i in range(85)]
     container["volumeMounts"] = [{"name": f"volume-{i}", "mountPath": f"/mnt/{i}"} for i in range(20)]
     return review_body(manifest)
 
