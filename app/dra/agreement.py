@@ -42,7 +42,7 @@ class Agreement:
             return Reason.PoolIncomplete
         counted_at = self.made_for[0].taken_at or 0.0
         proven = any(
-            pool.last_taken <= counted_at
+            pool.last_taken < counted_at  # both are whole seconds: in one second either may have come first
             and available > sum(device.pool is pool and not device.taints for device in tally.free)
             for pool, available in self.roomy
         )

@@ -133,8 +133,14 @@ NOT_CONFIRMED = (UNKNOWN, Reason.PoolIncomplete)
         pytest.param(
             (*claims("n1", *ALL_FOUR, at=COUNTED), *N2_TAKEN),
             FREE1,
+            {"both": IS_FULL, "auto": IS_FULL},
+            id="a device was taken in the second of the count, before it or after it",
+        ),
+        pytest.param(
+            (*claims("n1", *ALL_FOUR, at=COUNTED - 1), *N2_TAKEN),
+            FREE1,
             {"both": STALE_ANSWER, "auto": STALE_ANSWER},
-            id="a device was taken in the second of the count",
+            id="the last device was taken a second before the count",
         ),
     ],
 )
