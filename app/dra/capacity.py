@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import TypeVar
 
 from app.dra.demand import Ask
-from app.dra.judgement import ANYBODY, Finding, Source, World, find, out_of_everybodys_reach
+from app.dra.judgement import ANYBODY, Finding, Source, World, find
 from app.dra.pools import PoolState
 from app.dra.reasons import Reason
 from app.dra.snapshot import status_vacancy
@@ -227,4 +227,5 @@ def _others(tally: Tally) -> Iterator[tuple[PoolState, Vacancy, Reason]]:
 def _out_of_reach(tally: Tally, world: World, now: float) -> Counter[PoolState]:
     """Free devices nobody gets to, by pool; looked at for few devices only, as a review does."""
     few = tally.free if len(tally.free) <= REACH_AT_MOST else ()
-    return Counter(device.pool for device in few if out_of_everybodys_reach(device, world, now))
+    out_of_reach = world.witness.nodes.out_of_reach
+    return Counter(d.pool for d in few if d.node and out_of_reach(d.node, d.since, None, (), now))

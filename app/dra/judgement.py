@@ -12,9 +12,7 @@ from msgspec.structs import replace
 from app.dra.agreement import agreement
 from app.dra.containers import resource_totals
 from app.dra.demand import Ask, Lookups, Need, PodDemand, pod_demand
-from app.dra.nodes import UNSCHEDULABLE
-from app.dra.objects import Pod, Toleration, Value
-from app.dra.pools import DeviceState
+from app.dra.objects import Pod, Value
 from app.dra.reasons import Reason
 from app.dra.scope import Scope, out_of_scope
 from app.dra.snapshot import DriverStatus, Snapshot, fresh
@@ -117,10 +115,7 @@ def find(ask: Ask, demand: PodDemand, world: World, now: float) -> Finding:
     """What the policy's source says of one ask."""
     witness, source = world.witness, world.policy.source
     tally = witness.tally(ask)
-    if demand.tolerations is not None:
-        standing = witness.standing(tally, demand.tolerations, demand.node_selector, now)
-    else:
-        standing = tally.standing(lambda device: out_of_everybodys_reach(device, world, now))
+    standing = witness.standing(tally, demand.tolerations, demand.node_selector, now)
     if witness.devices_unknown is not None:
         return Finding(tally, standing, Vacancy.UNKNOWN, witness.devices_unknown)
     if source is Source.POOL_STATUS or (source is Source.AUTO and witness.holds_denied):
@@ -128,21 +123,6 @@ def find(ask: Ask, demand: PodDemand, world: World, now: float) -> Finding:
     if witness.holds_unknown is not None:
         return Finding(tally, standing, Vacancy.UNKNOWN, witness.holds_unknown)
     return _by_witness(tally, standing, world, now)
-
-
-def out_of_everybodys_reach(device: DeviceState, world: World, now: float) -> str:
-    """Why no pod gets to a device: its node does not exist or is cordoned. A taint or a label keeps only some away.
-
-    Words as in `Unreachable`; empty: some pod can get there, or nobody knows.
-    """
-
-    def why(*tolerations: Toleration) -> str:
-        return world.witness.nodes.out_of_reach(device.node, device.since, tolerations, (), now) if device.node else ""
-
-    if missing := why(Toleration(operator="Exists")):
-        return missing
-    cordoned = why()  # looked at before taints; it is a cordon if who tolerates that one gets further
-    return cordoned if cordoned != why(Toleration(UNSCHEDULABLE.key, "Exists")) else ""
 
 
 def _by_witness(tally: Tally, standing: Standing, world: World, now: float) -> Finding:

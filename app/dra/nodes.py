@@ -111,11 +111,14 @@ class Nodes:
         self,
         node: str,
         device_since: float,
-        tolerations: tuple[Toleration, ...],
+        tolerations: tuple[Toleration, ...] | None,
         selector: tuple[tuple[str, str], ...],
         now: float,
     ) -> str:
-        """Why a pod cannot get to the node, as a sentence goes on after "which"; empty: it can, or nobody knows."""
+        """Why a pod cannot get to the node, as a sentence goes on after "which"; empty: it can, or nobody knows.
+
+        `tolerations` None: no pod in particular, of which a taint or a label keeps only some away.
+        """
         if self.known_since is None:
             return ""
         settled = now - REACH_SETTLES_SECONDS
@@ -124,16 +127,15 @@ class Nodes:
             absent = max(self._absent_since.get(node, self.known_since), device_since)
             return "does not exist" if absent <= settled else ""
         cordoned = state.unschedulable_since is not None and state.unschedulable_since <= settled
-        if cordoned and not tolerates(tolerations, UNSCHEDULABLE):
+        if cordoned and not tolerates(tolerations or (), UNSCHEDULABLE):
             return "is cordoned"
+        if tolerations is None:
+            return ""
         for taint, since in state.taints.items():
             if since <= settled and not tolerates(tolerations, taint):
                 return f"has taint {taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}"
-        if state.labels_since <= settled:
-            for key, value in selector:
-                if state.labels.get(key) != value:
-                    return f"lacks label {key}={value}"
-        return ""
+        wanted = selector if state.labels_since <= settled else ()
+        return next((f"lacks label {key}={value}" for key, value in wanted if state.labels.get(key) != value), "")
 
     def _note_plugin(self, name: str, resource: str, *, positive: bool, first: bool, at: float) -> None:
         serving, served = self._serving.setdefault(resource, {}), self._served.setdefault(resource, {})

@@ -195,9 +195,13 @@ class Witness:
         return self._tallies.work(devices)
 
     def standing(
-        self, tally: Tally, tolerations: tuple[Toleration, ...], node_selector: tuple[tuple[str, str], ...], now: float
+        self,
+        tally: Tally,
+        tolerations: tuple[Toleration, ...] | None,
+        node_selector: tuple[tuple[str, str], ...],
+        now: float,
     ) -> Standing:
-        """What the live view says of an ask, for a pod that tolerates and selects nodes like this."""
+        """What the live view says of an ask, for a pod that tolerates and selects nodes like this (`out_of_reach`)."""
 
         def why_unreachable(device: DeviceState) -> str:
             return self.nodes.out_of_reach(device.node, device.since, tolerations, node_selector, now)
