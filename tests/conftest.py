@@ -1,8 +1,13 @@
 """Switches of the test run."""
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.controlplane.fixtures import plane  # noqa: F401 - the control plane all live tests share
+
+# A busy machine is no fault of the code: neither an example nor the making of it is timed.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
