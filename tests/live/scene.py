@@ -155,6 +155,8 @@ AGE = r"(seen live|counted \d+s ago|as of \d\d:\d\d UTC)"
 
 def sentence(name: str, facts: str, asked: int = 1) -> re.Pattern[str]:
     """The whole of a refusal, whatever its age."""
-    start = f"[NoGPUCapacity] no free device for {name} ({asked} asked): {facts}, "
+    start = f"[NoGPUCapacity] no free device for {name} ({asked} asked): {facts}"
     end = ". Try again later, wait in the queue with label gpu-vacancy.dev/queue=true, or run on CPU."
-    return re.compile(re.escape(start) + AGE + re.escape(end))
+    # A count from before the last device was taken still lists it; the contract has the sentence say so.
+    listed = r"(?: \(the pool status lists \d+ as available that do(?:es)? not count\))?"
+    return re.compile(re.escape(start) + listed + ", " + AGE + re.escape(end))
