@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -108,7 +109,7 @@ def _device(number: int, index: int) -> Json:
         "brand": "Nvidia",
         "productName": "NVIDIA H100 80GB HBM3",
         "type": "gpu",
-        "uuid": f"GPU-{number:08x}-0000-0000-0000-{index:012x}",
+        "uuid": f"GPU-{uuid.uuid5(uuid.NAMESPACE_OID, f'{number}/{index}')}",
         "pcieRoot": f"pci0000:{index:02x}",
     }
     versions = {"cudaComputeCapability": "9.0.0", "cudaDriverVersion": "12.8.0", "driverVersion": "570.86.15"}

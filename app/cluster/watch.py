@@ -230,8 +230,9 @@ class Watch:
             more = page.metadata.continue_
             if not more:
                 break
-        self._witness.prune(self.collection.kind, seen, self._now())
         self._objects = len(seen)
+        for _ in self._witness.prune(self.collection.kind, seen, self._now()):
+            await self._pace.turn()
         self._version = page.metadata.resource_version  # of all pages: that of the moment the list began
 
     async def _follow(self) -> None:

@@ -16,9 +16,11 @@ Consumption = tuple[tuple[tuple[str, str], int], ...]
 
 def consumption(consumes: Sequence[DeviceCounterConsumption] | None) -> Consumption:
     """What a device consumes; an amount that cannot be read counts as nothing, which can only admit."""
+    if not consumes:
+        return ()  # nearly always
     return tuple(
         ((entry.counter_set, counter), amount)
-        for entry in consumes or ()
+        for entry in consumes
         for counter, value in entry.counters.items()
         if (amount := _nano(value.value)) is not None
     )
@@ -31,7 +33,7 @@ def _nano(amount: str | float) -> int | None:
         return None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Counters:
     """What is left of the shared counters of one pool."""
 
@@ -66,3 +68,7 @@ class Counters:
         for counter, amount in consumed:
             if counter in self.left:
                 self.left[counter] += sign * amount
+
+
+NO_COUNTERS = Counters()
+"""Of a pool that declares none; it never changes."""

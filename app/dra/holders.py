@@ -7,6 +7,7 @@ it is down. A device in that gap is as good as free for the next pod, so its hol
 import heapq
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from sys import intern
 
 from app.dra.objects import ResourceClaim, epoch_seconds
 from app.dra.pools import DeviceId
@@ -86,7 +87,7 @@ class Holders:
     def apply_claim(self, obj: ResourceClaim, now: float, *, unreserved_lasts: bool) -> None:
         """A claim was seen. `unreserved_lasts`: without consumers it is about to be freed, however long (files)."""
         meta, status = obj.metadata, obj.status
-        name = (meta.namespace, meta.name)
+        name = (intern(meta.namespace), meta.name)
         old = self._claims.get(name)
         if status is None or status.allocation is None:
             self.remove_claim(name, now)
@@ -95,7 +96,7 @@ class Holders:
         reserved = status.reserved_for or ()
         claim = ClaimState(
             uid=meta.uid,
-            devices=tuple((r.driver, r.pool, r.device) for r in results if not r.admin_access),
+            devices=tuple((intern(r.driver), intern(r.pool), intern(r.device)) for r in results if not r.admin_access),
             consumers=tuple(c.uid for c in reserved if c.resource == "pods" and not c.api_group),
             foreign=any(c.resource != "pods" or c.api_group for c in reserved),
             taken_at=_taken_at(status.allocation.allocation_timestamp, now),
@@ -124,7 +125,7 @@ class Holders:
 
     def apply_pod(self, pod: PodRecord, now: float) -> None:
         """A pod exists."""
-        name = (pod.namespace, pod.name)
+        name = (intern(pod.namespace), pod.name)
         before = self._pod_uids.get(name)
         if before not in (None, pod.uid):
             self.remove_pod(name, now)
@@ -145,7 +146,7 @@ class Holders:
 
     def end_pod(self, pod: PodRecord, now: float) -> None:
         """A pod has reached a terminal phase. That never changes back; it is forgotten with the pod."""
-        name = (pod.namespace, pod.name)
+        name = (intern(pod.namespace), pod.name)
         if self._ended_uids.get(name) != pod.uid:
             self.forget_end(name, now)
         self._ended_uids[name] = pod.uid

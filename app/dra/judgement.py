@@ -72,16 +72,27 @@ class Finding(Value, frozen=True):
 
 def judge(pod: Pod, namespace: str, lookups: Lookups, world: World, now: float) -> Verdict:
     """The verdict for one pod of a namespace at the moment `now` (epoch seconds)."""
+    return demand_and_verdict(pod, namespace, lookups, world, now)[1]
+
+
+def demand_and_verdict(
+    pod: Pod, namespace: str, lookups: Lookups, world: World, now: float
+) -> tuple[PodDemand, Verdict]:
+    """The same with what the pod asks for, by which it can be judged again later."""
     witness, unseen = world.witness, world.witness.devices_unknown
     if unseen is not None and (pod.spec.resource_claims or resource_totals(pod.spec)):
         reason = out_of_scope(pod, world.policy.scope, witness.server_minor)
-        return Verdict(Outcome.UNKNOWN, reason or unseen)  # which names are names of devices is not known either
+        # Which names are names of devices is not known either.
+        return NO_DEMAND, Verdict(Outcome.UNKNOWN, reason or unseen)
     demand = pod_demand(pod, namespace, witness, lookups, now)
     if not demand.needs:
-        return NOTHING_ASKED
+        return demand, NOTHING_ASKED
     reason = out_of_scope(pod, world.policy.scope, witness.server_minor)
-    return decide(demand, world, now) if reason is None else Verdict(Outcome.UNKNOWN, reason)
+    return demand, decide(demand, world, now) if reason is None else Verdict(Outcome.UNKNOWN, reason)
 
+
+NO_DEMAND = PodDemand()
+"""Of a pod of which it is not known what it asks for."""
 
 NOTHING_ASKED = Verdict(Outcome.ROOM, Reason.NoDeviceRequested)
 """The verdict for nearly every pod of a cluster."""

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 
 from app.dra.demand import Ask
-from app.dra.pools import DeviceState, PoolState
-from app.dra.selector import Match, Selector
+from app.dra.pools import Count, DeviceState, PoolState
+from app.dra.selector import Match, Selector, Shape
 from app.dra.tally import Tally
 
 TALLIES_AT_MOST = 2000
 """Asks kept at once; the one not asked for longest goes. A cluster has tens of classes and few selectors of claims."""
 
 COUNTED_AT_MOST = 1_000_000
-"""Devices in all tallies together, about 130 bytes each (measured): selectors of tenants must not fill the memory."""
+"""Devices in all tallies together, about 90 bytes each (measured): selectors of tenants must not fill the memory."""
 
 DEVICES_AT_ONCE = 500
 """Looks a review may have to wait for: about 2 ms."""
@@ -52,6 +52,8 @@ class Tallies:
         self._looks_left: float | None = None
         """What is left to the review that is going on; None: there is none, every ask is counted by itself."""
         self._asks_left: float = 0
+        self._last: tuple[Count, ...] = ()
+        """What `_shared` gave out last."""
 
     def __enter__(self) -> None:
         """A review begins."""
@@ -90,9 +92,11 @@ class Tallies:
 
     def add(self, device: DeviceState) -> None:
         """A device counts from now on."""
-        for tally in self._kept.values():
-            if not tally.excludes(device.id[0]):
-                _include(tally, device)
+        driver = device.pool.driver
+        tallies = [tally for tally in self._kept.values() if not tally.excludes(driver)]
+        if tallies:
+            shape = device.shape
+            device.tallies = self._shared(tuple([each for each in tallies if _included(each, device, shape)]))
 
     def block(self, pool: PoolState) -> None:
         """The condition of a pool has changed."""
@@ -126,14 +130,14 @@ class Tallies:
             if not tally.excludes(pool.driver):
                 tally.block(pool)
                 for name, part in list(pool.active.items()):
-                    for device in part.devices:
+                    for device, shape in zip(part.devices, part.shapes(), strict=True):
                         if looks >= LOOKS_IN_A_ROW:
                             yield looks
                             looks = 0
                         if pool.active.get(name) is not part:  # nothing stands still between two steps
                             break
-                        if tally not in device.tallies:
-                            _include(tally, device)
+                        if tally not in device.tallies and _included(tally, device, shape):
+                            device.tallies = self._shared((*device.tallies, tally))
                         looks += cost or 1
                     yield looks
                     looks = 0
@@ -173,13 +177,22 @@ class Tallies:
             for part in list(pool.active.values()):
                 for device in part.devices:
                     if not dropped.isdisjoint(device.tallies):
-                        device.tallies = tuple(each for each in device.tallies if each not in dropped)
+                        device.tallies = self._shared(tuple(each for each in device.tallies if each not in dropped))
                 yield len(part.devices)
         self._dropped -= dropped
+        self._last = ()
+
+    def _shared(self, tallies: tuple[Count, ...]) -> tuple[Count, ...]:
+        """The tuple given out last, if it is equal: devices next to each other are mostly counted by the same."""
+        if tallies != self._last:
+            self._last = tallies
+        return self._last
 
 
-def _include(tally: Tally, device: DeviceState) -> None:
-    match = tally.match(device)
-    if match is not Match.NO:
-        device.tallies += (tally,)
-        tally.add(device, match)
+def _included(tally: Tally, device: DeviceState, shape: Shape) -> bool:
+    """Whether the device counts for the tally, which now counts it."""
+    match = tally.match(shape)
+    if match is Match.NO:
+        return False
+    tally.add(device, match)
+    return True

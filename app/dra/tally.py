@@ -14,7 +14,7 @@ from app.dra.objects import Value
 from app.dra.pools import Condition, DeviceState, PoolState
 from app.dra.quantity import parse_quantity
 from app.dra.reasons import Reason
-from app.dra.selector import Match, Selector, match_all
+from app.dra.selector import Match, Selector, Shape, match_all
 from app.dra.vacancy import Vacancy
 from app.dra.verdict import Unreachable
 
@@ -62,7 +62,8 @@ class Blocks:
     def __init__(self, nodes: Iterable[str] = ()) -> None:
         """Count one device for each node named."""
         self._per_node: dict[str, int] = {}
-        self._nodes_of_size: dict[int, int] = {}
+        self._nodes_of_size = [0]
+        """How many nodes have so many devices; the first number, of those without any, means nothing."""
         self._anywhere = 0
         self._most = 0
         for node in nodes:
@@ -87,17 +88,21 @@ class Blocks:
             self._anywhere -= 1
             return
         size = self._resize(node, -1)
-        if self._most > size and self._most not in self._nodes_of_size:
+        if self._most > size and not self._nodes_of_size[self._most]:
             self._most = size
 
     def _resize(self, node: str, by: int) -> int:
-        size = self._per_node.get(node, 0)
+        before = self._per_node.get(node, 0)
+        size = before + by
         if size:
-            _bump(self._nodes_of_size, size, -1)
-        _bump(self._per_node, node, by)
-        if size + by:
-            _bump(self._nodes_of_size, size + by, 1)
-        return size + by
+            self._per_node[node] = size
+        else:
+            del self._per_node[node]
+        if size == len(self._nodes_of_size):
+            self._nodes_of_size.append(0)
+        self._nodes_of_size[before] -= 1
+        self._nodes_of_size[size] += 1
+        return size
 
 
 class Tally:
@@ -143,9 +148,9 @@ class Tally:
             known = self._excluded[driver] = any(s.excludes_driver(driver) for s in self._selectors)
         return known
 
-    def match(self, device: DeviceState) -> Match:
-        """Whether the device matches class and request."""
-        return match_all(self._selectors, device.shape)
+    def match(self, shape: Shape) -> Match:
+        """Whether a device that looks like this matches class and request."""
+        return match_all(self._selectors, shape)
 
     @property
     def held(self) -> int:
@@ -292,7 +297,7 @@ class Tally:
         return all(tolerates(self.ask.tolerations, taint) for taint in device.taints)
 
     def _may_match(self, devices: Iterable[DeviceState]) -> bool:
-        return any(self.match(device) is not Match.NO for device in devices)
+        return any(self.match(device.shape) is not Match.NO for device in devices)
 
     def _set_free(self, device: DeviceState, *, free: bool) -> None:
         if not _mark(device, self.free, self._free_in, belongs=free):
@@ -305,16 +310,17 @@ class Tally:
     def _count_uncertain(self, device: DeviceState, sign: int) -> None:
         self.version += 1
         _bump(self._uncertain_in, device.pool, sign)
-        _bump(self._uncertain_drivers, device.id[0], sign)
+        _bump(self._uncertain_drivers, device.pool.driver, sign)
 
     def _count(self, device: DeviceState, sign: int) -> None:
+        pool = device.pool
         self.version += 1
         self.total += sign
-        if device.shape.allow_multiple:
+        if device.shareable:
             self.shareable += sign
-            _bump(self._shareable_in, device.pool, sign)
-        _bump(self.pools, device.pool, sign)
-        _bump(self._drivers, device.id[0], sign)
+            _bump(self._shareable_in, pool, sign)
+        _bump(self.pools, pool, sign)
+        _bump(self._drivers, pool.driver, sign)
         if sign > 0:
             self._blocks.add(device.node)
         else:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from app.cluster.pace import Pace
 from app.cluster.watch import Patience, State
 from tests.apiserver import ApiServer, eventually
 from tests.apiserver_parts import CLASSES, SLICES, Fault
@@ -34,6 +35,27 @@ def test_a_list_is_read_in_pages_and_the_watch_goes_on_from_it(tmp_path: Path) -
         await eventually("the slice is gone", lambda: len(scene.slices()) == 250)
         assert scene.health().objects == 250
         assert scene.told("synced", "lost") == [("synced",)]
+
+    play(tmp_path, story, prepare=slices(250))
+
+
+def test_what_goes_through_all_objects_lets_others_work_between(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = 0
+    turn = Pace.turn
+
+    async def counted(pace: Pace) -> None:
+        nonlocal turns
+        turns += 1
+        await turn(pace)
+
+    monkeypatch.setattr(Pace, "turn", counted)
+
+    async def story(scene: Scene) -> None:
+        await scene.becomes(State.CURRENT)
+        told, gone_through, pages = 250, 250, 4
+        assert turns == told + gone_through + pages
 
     play(tmp_path, story, prepare=slices(250))
 

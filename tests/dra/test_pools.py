@@ -269,6 +269,13 @@ def test_only_a_pool_of_one_generation_on_one_node_settles(slices: list[Resource
     assert not cluster.witness._settling  # noqa: SLF001  # it must not be judged again at every review
 
 
+@pytest.mark.parametrize("models", [["A100", "H100"], ["H100", "A100"]])
+def test_of_two_devices_of_one_name_either_may_match(models: list[str]) -> None:
+    twins = resource_slice([device("0", attributes={"model": model}) for model in models])
+    selector = "device.attributes['gpu.example.com'].model == 'H100'"
+    assert Watched(device_class("gpu", selectors=[selector]), twins).standing().reason is Reason.PoolInvalid
+
+
 def test_until_the_first_pool_settles_time_that_passes_costs_nothing() -> None:
     """Time passes with every review; a roll-out may leave thousands of pools to wait for."""
 

@@ -146,20 +146,28 @@ def test_a_list_forgets_what_it_does_not_name() -> None:
         Kind.ENDED_PODS: set[tuple[str, str]](),
     }
     for kind, names in keep.items():
-        cluster.witness.prune(kind, names, NOON)
+        list(cluster.witness.prune(kind, names, NOON))
     assert [pool.name for pool in cluster.witness.pools()] == ["n1"]
     assert [known.name for known in cluster.witness.classes] == ["gpu"]
     assert list(cluster.witness.nodes.names()) == ["n2"]
     assert not cluster.witness.claim_allocated("default", "c2")
     assert cluster.vacancy() is FULL
-    cluster.witness.prune(Kind.PODS, set(), NOON)
+    list(cluster.witness.prune(Kind.PODS, set(), NOON))
     assert cluster.vacancy() is FREE
+
+
+def test_what_a_list_does_not_name_is_forgotten_one_object_at_a_time() -> None:
+    """Not to hold the loop: there may be 100,000 pods."""
+    cluster = Watched(*(node(f"n{number}") for number in range(4)))
+    steps = cluster.witness.prune(Kind.NODES, {("", "n2")}, NOON)
+    left = [sorted(cluster.witness.nodes.names()) for _ in steps]
+    assert left == [["n1", "n2", "n3"], ["n2", "n3"], ["n2", "n3"], ["n2"]]
 
 
 def test_the_end_of_a_pod_outlives_a_list_of_ended_pods_without_it() -> None:
     cluster = full_cluster().ended(pod_record("p1"))
     assert cluster.vacancy() is FREE
-    cluster.witness.prune(Kind.ENDED_PODS, set(), NOON)
+    list(cluster.witness.prune(Kind.ENDED_PODS, set(), NOON))
     cluster.witness.remove(Kind.ENDED_PODS, "default", "p1", NOON)
     assert cluster.vacancy() is FREE
 

@@ -68,7 +68,7 @@ class Cluster:
             if key[0] is kind:
                 names.add(key[1:])
                 self.witness.apply(kind, obj, NOON)
-        self.witness.prune(kind, names, NOON)
+        list(self.witness.prune(kind, names, NOON))
         self.witness.synced(kind, NOON)
 
 
@@ -167,7 +167,7 @@ def test_a_witness_forgets_what_is_gone(history: list[tuple[str, Any]]) -> None:
     witness = cluster.witness
     witness.advance(NOON + 10_000)
     holders = witness._holders  # noqa: SLF001  # memory is not to be seen from outside
-    for kept in (witness._devices, witness._holds, witness._slice_pools, witness._settling, holders._claims):  # noqa: SLF001
+    for kept in (witness._pools, witness._holds, witness._slice_pools, witness._settling, holders._claims):  # noqa: SLF001
         assert not kept
     for left in (holders._by_consumer, holders._pods, holders._ended, holders._ended_uids, holders._due):  # noqa: SLF001
         assert not left
