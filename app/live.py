@@ -78,6 +78,11 @@ class Live:
         return await self._reader.lookups(namespace, references)
 
     @property
+    def client(self) -> ApiClient:
+        """The cluster's API, for others that have to do with it."""
+        return self._client
+
+    @property
     def problem(self) -> str:
         """What is not current, for the page; empty where all is."""
         return self._unreachable or "; ".join(
@@ -165,5 +170,5 @@ class Live:
         """What is waiting to be counted, with pauses."""
         more = True
         while more:
-            more = self._witness.work(COUNTED_DEVICES)
             await asyncio.sleep(COUNTING_PAUSE_SECONDS)
+            more = self._witness.work(COUNTED_DEVICES)

@@ -19,6 +19,7 @@ from app.dra.capacity import ClassCapacity
 from app.dra.judgement import World
 from app.dra.snapshot import age_seconds
 from app.dra.vacancy import Vacancy
+from app.dra.wake import End, WakeQueue
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -33,13 +34,15 @@ BAD_REQUEST_CODES = (400, 404, 405, 413, 415)
 class DoorCounts:
     """What happened at the webhook since the start. Written by the doors, on the event loop only."""
 
-    __slots__ = ("bad_requests", "buckets", "decisions", "panics", "seconds", "verdicts")
+    __slots__ = ("bad_requests", "buckets", "decisions", "panics", "refusals", "seconds", "verdicts")
 
     def __init__(self) -> None:
         self.decisions: Counter[tuple[str, str]] = Counter()
         """By decision and mode."""
         self.verdicts: Counter[tuple[str, str]] = Counter()
         """By verdict and reason."""
+        self.refusals = {"new": 0, "repeated": 0}
+        """By attempt; "new" is one a minute of each owner, and every one of a bare pod."""
         self.bad_requests: Counter[int] = Counter()
         """By status code."""
         self.panics = 0
@@ -54,6 +57,10 @@ class DoorCounts:
     def judged(self, verdict: str, reason: str) -> None:
         """Count one verdict."""
         self.verdicts[verdict, reason] += 1
+
+    def refused(self, *, is_repeat: bool) -> None:
+        """Count one refusal."""
+        self.refusals["repeated" if is_repeat else "new"] += 1
 
     def took(self, seconds: float) -> None:
         """Count the time of one answered review, from its body's last byte to ours."""
@@ -85,6 +92,18 @@ class RiverCounts:
     watches: tuple[WatchCounts, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class CertificateCounts:
+    """How it stands with the webhook's certificate."""
+
+    ends: Mapping[str, float | None]
+    """When the serving certificate and, where it is ours, its authority end; None: there is none yet."""
+    rotations: Mapping[str, int] | None = None
+    """Changes of our own certificates since the start, by outcome; None: others make them."""
+    in_step: bool | None = None
+    """Whether every webhook configuration trusts exactly what it should; None: that is others' business."""
+
+
 class Metrics:
     """The text of `/metrics`."""
 
@@ -95,10 +114,11 @@ class Metrics:
         counts: DoorCounts,
         world: Callable[[], World],
         now: Callable[[], float],
-        certificate_ends: Callable[[], float],
+        certificates: Callable[[], CertificateCounts],
         river: Callable[[], RiverCounts] | None = None,
+        wake: WakeQueue | None = None,
     ) -> None:
-        """`river`: None where files stand in for a cluster."""
+        """`river`: None where files stand in for a cluster; `wake`: None where nobody is woken."""
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
         PlatformCollector(registry=self._registry)
@@ -106,7 +126,10 @@ class Metrics:
         self._registry.register(_Ages(world, now))
         if river is not None:
             self._registry.register(_River(river))
-        self._registry.register(_Process(version, certificate_ends))
+        if wake is not None:
+            self._registry.register(_Wake(wake))
+        self._registry.register(_Certificates(certificates))
+        self._registry.register(_Process(version))
 
     def text(self, classes: Iterable[ClassCapacity], pools: Mapping[tuple[str, Vacancy], int]) -> bytes:
         """All samples, in the text format of Prometheus; `pools` by driver and vacancy."""
@@ -123,6 +146,12 @@ class _Doors(Collector):
         yield _counter("vacancy_decisions", "Reviews answered, by decision and mode.", ("decision", "mode"), decisions)
         yield _counter(
             "vacancy_verdicts", "Pods judged, by verdict and reason.", ("verdict", "reason"), counts.verdicts
+        )
+        yield _counter(
+            "vacancy_refusals",
+            "Pods refused; repeated: of an owner that was refused in the same minute.",
+            ("attempt",),
+            {(attempt,): count for attempt, count in counts.refusals.items()},
         )
         bad = {(str(code),): counts.bad_requests[code] for code in BAD_REQUEST_CODES}
         yield _counter("vacancy_bad_requests", "Requests to the webhook that were no review, by code.", ("code",), bad)
@@ -214,17 +243,50 @@ class _River(Collector):
         )
 
 
+class _Certificates(Collector):
+    def __init__(self, counts: Callable[[], CertificateCounts]) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+        counts = self._counts()
+        ends = GaugeMetricFamily(
+            "vacancy_certificate_expiry_timestamp_seconds", "When the certificate ends.", labels=("kind",)
+        )
+        for kind, moment in counts.ends.items():
+            if moment is not None:
+                ends.add_metric((kind,), moment)
+        yield ends
+        if counts.rotations is not None:
+            outcomes = {(outcome,): count for outcome, count in counts.rotations.items()}
+            yield _counter("vacancy_certificate_rotations", "Changes of certificates.", ("outcome",), outcomes)
+        if counts.in_step is not None:
+            yield GaugeMetricFamily(
+                "vacancy_ca_bundle_in_step", "1 while all configurations trust what they should.", counts.in_step
+            )
+
+
+class _Wake(Collector):
+    """The owners of refused pods."""
+
+    def __init__(self, queue: WakeQueue) -> None:
+        self._queue = queue
+
+    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+        ends = {(end.value,): self._queue.ends[end] for end in End}
+        yield _counter("vacancy_wake_nudges", "Nudges of owners of refused pods, by outcome.", ("outcome",), ends)
+        yield GaugeMetricFamily("vacancy_wake_waiting_owners", "Owners that wait for a device.", len(self._queue))
+        dropped = {(): self._queue.dropped}
+        yield _counter("vacancy_wake_dropped_owners", "Owners forgotten because there were too many.", (), dropped)
+
+
 class _Process(Collector):
-    def __init__(self, version: str, certificate_ends: Callable[[], float]) -> None:
-        self._version, self._ends = version, certificate_ends
+    def __init__(self, version: str) -> None:
+        self._version = version
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         info = GaugeMetricFamily("vacancy_build_info", "1, for the version that runs.", labels=("version",))
         info.add_metric((self._version,), 1)
         yield info
-        yield GaugeMetricFamily(
-            "vacancy_certificate_expiry_timestamp_seconds", "When the served certificate ends.", self._ends()
-        )
 
 
 def _counter(name: str, text: str, labels: tuple[str, ...], values: Mapping[Any, int]) -> CounterMetricFamily:

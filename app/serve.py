@@ -15,23 +15,24 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import uvloop
 
 from app.cluster.manifests import ManifestError
 from app.dra.capacity import class_capacities
 from app.dra.meaning import meaning_in_steps
+from app.dra.wake import WakeQueue
 from app.embedded import Embedded, refused_name, what_to_try
 from app.listeners import Listener, bound_socket
 from app.logs import configure_logging
-from app.metrics import DoorCounts, Metrics
+from app.metrics import CertificateCounts, DoorCounts, Metrics
 from app.parts import clock, judgement_policy, readers, rules
 from app.settings import Address, BadSettings, Reading, Settings
-from app.tls.reload import Kept, Replaced, ServingCertificate, UnusableCertificate
+from app.tls.reload import CertificateFolder
+from app.tls.serving import ServingCertificate, UnusableCertificate
 from app.version import version
 from app.web.admit import AdmissionDoor
 from app.web.application import Answers, create_application
@@ -41,12 +42,10 @@ from app.web.table import CapacityTable
 
 if TYPE_CHECKING:
     from app.live import Live
+    from app.self_managed import Timing
 
 DRAIN_SECONDS = 10.0
 """Between the signal and the closing of the listeners; endpoints and connections have moved by then."""
-
-CERTIFICATE_SECONDS = 5.0
-"""Between two looks at the certificate's files. The kubelet updates them a minute late anyway."""
 
 MANIFEST_SECONDS = 2.0
 """Between two looks at the manifests: soon enough for a person who waits for the effect of a change."""
@@ -54,8 +53,26 @@ MANIFEST_SECONDS = 2.0
 _log = logging.getLogger(__name__)
 
 
-def run(reading: Reading) -> int:
-    """Serve until told to stop; return the exit code. Raises BadSettings with all that keeps it from starting."""
+class Certificates(Protocol):
+    """Where the certificate comes from: a folder, or a Secret of our own."""
+
+    serving: ServingCertificate
+
+    async def follow(self) -> NoReturn:
+        """Keep it current."""
+
+    def missing(self) -> str:
+        """What readiness lacks."""
+
+    def counts(self) -> CertificateCounts:
+        """What a scrape is told."""
+
+
+def run(reading: Reading, timing: "Timing | None" = None) -> int:
+    """Serve until told to stop; return the exit code. Raises BadSettings with all that keeps it from starting.
+
+    `timing`: of our own certificates, where it is not the usual one.
+    """
     # What can be read may have problems of its own: they are told too, and a default in its place must not have any.
     unread = dict.fromkeys(reading.unread & {"listen", "web_listen"}, Address("127.0.0.1", 0))
     settings = dataclasses.replace(reading.settings, **unread)  # type: ignore[arg-type]  # both are addresses
@@ -63,14 +80,14 @@ def run(reading: Reading) -> int:
     with contextlib.ExitStack() as stack, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         problems = list(reading.problems)
         cluster = runner.run(open_cluster(settings, problems))
-        runner.run(Server(settings, cluster, stack, problems=problems).run())
+        runner.run(Server(settings, cluster, stack, problems=problems, timing=timing).run())
     return 0
 
 
 class Server:
     """All parts of `vacancy serve`. What they hold of the outside is released by `stack`. Raises BadSettings."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - parts are handed in
         self,
         settings: Settings,
         cluster: "Embedded | Live | None",
@@ -78,28 +95,37 @@ class Server:
         *,
         drain_seconds: float = DRAIN_SECONDS,
         problems: Sequence[str] = (),
+        timing: "Timing | None" = None,
     ) -> None:
-        """`cluster`: what `open_cluster` gave, `problems`: what has been noted before."""
+        """`cluster`: what `open_cluster` gave, `problems`: what has been noted before, `timing`: see `run`."""
         now = clock(settings)
         problems = list(problems)
         webhook_socket = _socket(settings, "listen", stack, problems)
         web_socket = _socket(settings, "web-listen", stack, problems)
         self._trial_folder = _throw_away_pair(settings, stack, problems)
-        certificate = _certificate(settings.tls_dir or self._trial_folder, problems)
-        if problems or not (webhook_socket and web_socket and certificate and cluster):
+        certificates = _certificates(settings, cluster, self._trial_folder, timing, problems)
+        if problems or not (webhook_socket and web_socket and certificates and cluster):
             raise BadSettings(tuple(problems))
         world = cluster.latest.get
         counts, self.probes = DoorCounts(), Probes()
+        self._wake = WakeQueue() if settings.wake and not isinstance(cluster, Embedded) else None
         door = AdmissionDoor(
-            rules=rules(settings), world=world, reader=cluster, now=now, counts=counts, probes=self.probes
+            rules=rules(settings),
+            world=world,
+            reader=cluster,
+            now=now,
+            counts=counts,
+            probes=self.probes,
+            wake=self._wake,
         )
         metrics = Metrics(
             version=version(),
             counts=counts,
             world=world,
             now=now,
-            certificate_ends=lambda: certificate.not_after,
+            certificates=certificates.counts,
             river=None if isinstance(cluster, Embedded) else cluster.counts,
+            wake=self._wake,
         )
         web = create_application(
             Answers(
@@ -113,14 +139,14 @@ class Server:
                 version=version(),
             )
         )
-        self.webhook = Listener(door, webhook_socket, certificate.server_context)
+        self.webhook = Listener(door, webhook_socket, certificates.serving.server_context)
         self.web = Listener(web, web_socket)
         self.probes.checks = {
-            "certificate": lambda: "" if time.time() < certificate.not_after else "expired",
+            "certificate": certificates.missing,
             "listener": lambda: "" if self.webhook.listening.is_set() else "not listening yet",
             "cluster": (lambda: "") if isinstance(cluster, Embedded) else cluster.missing,
         }
-        self._certificate, self._cluster, self._drain_seconds = certificate, cluster, drain_seconds
+        self._certificates, self._cluster, self._drain_seconds = certificates, cluster, drain_seconds
         self._now = now
         self._told, self._told_again = asyncio.Event(), asyncio.Event()
 
@@ -132,7 +158,8 @@ class Server:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
         async with asyncio.TaskGroup() as group:
-            endless = [group.create_task(self._follow_certificate()), group.create_task(self._follow_cluster())]
+            for_ever = (self._certificates.follow(), self._follow_cluster(), self._wake_owners())
+            endless = [group.create_task(each) for each in for_ever]
             servers = [group.create_task(each.run_until_stopped()) for each in (self.webhook, self.web)]
             group.create_task(self._say_when_ready())
             await self._drained()
@@ -167,17 +194,13 @@ class Server:
             name = refused_name(self._cluster.latest.get(), self._now())
             sys.stderr.write(what_to_try(name, self._trial_folder, self.webhook.address, self.web.address))
 
-    async def _follow_certificate(self) -> None:
-        kept = ""
-        while True:
-            await asyncio.sleep(CERTIFICATE_SECONDS)
-            match self._certificate.reload():
-                case Replaced():
-                    kept = ""
-                    _log.info("certificate replaced", extra={"facts": {"ends": self._certificate.not_after}})
-                case Kept(problem) if problem != kept:
-                    kept = problem
-                    _log.warning("certificate kept", extra={"facts": {"problem": problem}})
+    async def _wake_owners(self) -> None:
+        """Wake owners of refused pods, where that is wanted."""
+        if self._wake is None or isinstance(self._cluster, Embedded):
+            return
+        from app.cluster.wake import Waker  # noqa: PLC0415 - what files do not need
+
+        await Waker(self._cluster.client, self._wake, self._cluster.latest.get, self._now).run()
 
     async def _follow_cluster(self) -> None:
         if not isinstance(self._cluster, Embedded):
@@ -227,10 +250,10 @@ def _embedded(manifests: Path, settings: Settings, problems: list[str]) -> Embed
 
 def _throw_away_pair(settings: Settings, stack: contextlib.ExitStack, problems: list[str]) -> Path | None:
     """A folder with a new certificate for this machine, gone when `stack` is closed; None: not wanted, or a problem."""
-    if settings.tls_dir is not None:
+    if settings.tls_dir is not None or settings.tls_secret is not None:
         return None
     if settings.manifests is None:
-        problems.append("--tls-dir: expected a folder with tls.crt and tls.key")
+        problems.append("--tls-dir: expected a folder with tls.crt and tls.key, or --tls-secret NAMESPACE/NAME")
         return None
     try:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="vacancy-"))
@@ -245,11 +268,37 @@ def _throw_away_pair(settings: Settings, stack: contextlib.ExitStack, problems: 
     return Path(folder)
 
 
-def _certificate(folder: Path | None, problems: list[str]) -> ServingCertificate | None:
+def _certificates(
+    settings: Settings,
+    cluster: "Embedded | Live | None",
+    trial_folder: Path | None,
+    timing: "Timing | None",
+    problems: list[str],
+) -> Certificates | None:
+    if settings.tls_secret is not None:
+        return _self_managed(settings, cluster, timing, problems)
+    folder = settings.tls_dir or trial_folder
     if folder is None:
         return None
     try:
-        return ServingCertificate(folder)
+        return CertificateFolder(folder)
     except UnusableCertificate as error:
         problems.append(f"--tls-dir: {error}")
         return None
+
+
+def _self_managed(
+    settings: Settings, cluster: "Embedded | Live | None", timing: "Timing | None", problems: list[str]
+) -> Certificates | None:
+    if settings.manifests is not None:
+        problems.append(
+            f"--tls-secret={settings.tls_secret} with --manifests: expected --tls-dir, files keep no Secret"
+        )
+    if cluster is None or isinstance(cluster, Embedded) or settings.tls_secret is None:
+        return None
+    from app.cluster.certificate_secret import CertificateSecret  # noqa: PLC0415 - as for `Live`
+    from app.self_managed import SelfManaged  # noqa: PLC0415 - the same
+
+    place = settings.tls_secret
+    secret = CertificateSecret(cluster.client, place.namespace, place.name, settings.webhooks)
+    return SelfManaged(secret, timing)

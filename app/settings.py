@@ -5,14 +5,24 @@ Only the composition root and the command line read settings; everybody else is 
 """
 
 import dataclasses
-import math
-import re
-import urllib.parse
-from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-MODES = ("enforce", "warn", "audit")
+from app import forms
+from app.forms import MODES, Address, Form, Namespaced
+
+__all__ = [
+    "MODES",
+    "SETTINGS",
+    "Address",
+    "BadSettings",
+    "Namespaced",
+    "Reading",
+    "Setting",
+    "Settings",
+    "read_settings",
+    "settings_reading",
+]
 
 
 class BadSettings(Exception):
@@ -22,17 +32,6 @@ class BadSettings(Exception):
         self.problems = problems
         heading = "1 bad setting" if len(problems) == 1 else f"{len(problems)} bad settings"
         super().__init__("\n  ".join((f"{heading}:", *problems)))
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Address:
-    """Where a listener listens. Port 0: any free one."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,24 +56,15 @@ class Settings:
     owner_policy: Mapping[str, str]
     never_fits: str
     quota_words_for: tuple[str, ...]
+    warn_only_for: tuple[str, ...]
     wake: bool
     listen: Address
     web_listen: Address
     tls_dir: Path | None
+    tls_secret: Namespaced | None
+    webhooks: tuple[str, ...]
     log_format: str
     log_level: str
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Form:
-    """What may be written as a setting's value."""
-
-    placeholder: str
-    """Stands for the value in help texts."""
-    expects: str
-    """How an error message goes on after "expected"."""
-    parse: Callable[[str], object]
-    """Text to value; raises ValueError."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -160,6 +150,13 @@ def _contradictions(settings: Settings, unread: set[str]) -> Iterator[str]:
         )
     if settings.listen == settings.web_listen and settings.listen.port != 0 and not unread & {"listen", "web_listen"}:
         yield f"--listen={settings.listen}: expected another address than --web-listen={settings.web_listen}"
+    if settings.tls_secret and settings.tls_dir and not unread & {"tls_secret", "tls_dir"}:
+        yield f"--tls-secret={settings.tls_secret} with --tls-dir={settings.tls_dir}: expected one of them"
+    if settings.tls_secret and not settings.webhooks and not unread & {"tls_secret", "webhooks"}:
+        yield (
+            f"--tls-secret={settings.tls_secret} without --webhooks: expected the configurations that send to us, "
+            "they name the server and are told whom to trust"
+        )
 
 
 def _shown(text: str) -> str:
@@ -167,166 +164,62 @@ def _shown(text: str) -> str:
     return repr(text if len(text) <= longest else text[:longest] + "…")
 
 
-# --- Parsers ----------------------------------------------------------------------------------------------------------
-
-
-def _text(text: str) -> str:
-    return text
-
-
-def _path(text: str) -> Path | None:
-    return Path(text) if text else None
-
-
-def _word(text: str, words: tuple[str, ...]) -> str:
-    if text not in words:
-        raise ValueError(text)
-    return text
-
-
-def _truth(text: str) -> bool:
-    return _word(text.lower(), ("true", "false")) == "true"
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not (math.isfinite(seconds) and seconds > 0):
-        raise ValueError(text)
-    return seconds
-
-
-def _time(text: str) -> float | None:
-    if not text:
-        return None
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        raise ValueError(text)
-    return moment.timestamp()
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
-def _set(text: str) -> frozenset[str]:
-    return frozenset(_names(text))
-
-
-def _some(text: str) -> frozenset[str]:
-    names = _set(text)
-    if not names:
-        raise ValueError(text)
-    return names
-
-
-def _owner_policy(text: str) -> dict[str, str]:
-    given = {}
-    for entry in _names(text):
-        owner, _, mode = entry.partition("=")
-        if not re.fullmatch(r"[A-Z][A-Za-z0-9]*(\.[a-z0-9.-]+)?|\*", owner):
-            raise ValueError(entry)
-        given[owner] = _word(mode, (*MODES, "off"))
-    return given
-
-
-def _one_line(text: str) -> str:
-    if not (text.isascii() and (text.isprintable() or not text)):
-        raise ValueError(text)
-    return text
-
-
-def _url(text: str) -> str:
-    if text:
-        url = urllib.parse.urlsplit(_one_line(text))
-        if url.scheme not in {"http", "https"} or not url.hostname or " " in text:
-            raise ValueError(text)
-    return text
-
-
-def _address(text: str) -> Address:
-    match = re.fullmatch(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<name>[^:\[\]\s]*)):(?P<port>[0-9]{1,5})", text)
-    highest_port = 65535
-    if not match or int(match["port"]) > highest_port:
-        raise ValueError(text)
-    return Address(match["v6"] or match["name"] or "0.0.0.0", int(match["port"]))  # noqa: S104 - ":8443" means all, as in Go
-
-
 # --- The table --------------------------------------------------------------------------------------------------------
 
-
-def _one_of(*words: str) -> Form:
-    return Form("|".join(words), f"one of {', '.join(words)}", lambda text: _word(text, words))
-
-
-_TRUTH = Form("true|false", "true or false", _truth)
-_PATH = Form("PATH", "a path", _path)
-_TEXT = Form("TEXT", "a text", _text)
-_LINE = Form("TEXT", "one line of printable ASCII", _one_line)
-_SECONDS = Form("SECONDS", "a number of seconds above 0", _seconds)
-_TIME = Form("TIME", "a time like 2026-01-01T00:00:00Z", _time)
-_URL = Form("URL", "an http or https address", _url)
-_ADDRESS = Form("HOST:PORT", "HOST:PORT, :PORT or [IPV6]:PORT", _address)
-_NAMES = Form("NAME,…", "names separated by commas", _set)
-_ONE_NAME_OR_MORE = Form("NAME,…", "one name or more, separated by commas", _some)
-_PATTERNS = Form("NAME,…", "user names separated by commas, * for any text", _names)
-_OWNER_MODES = Form(
-    "OWNER=MODE,…",
-    "OWNER=MODE separated by commas, OWNER a kind like Job or Job.batch, Pod or *, MODE enforce, warn, audit or off",
-    _owner_policy,
-)
-
 SETTINGS: tuple[Setting, ...] = (
-    Setting("manifests", "", _PATH, "File or folder of YAML and JSON that stands in for the cluster."),
-    Setting("now", "", _TIME, "Stop the clock at this time; only with --manifests."),
+    Setting("manifests", "", forms.PATH, "File or folder of YAML and JSON that stands in for the cluster."),
+    Setting("now", "", forms.TIME, "Stop the clock at this time; only with --manifests."),
     Setting(
         "source",
         "auto",
-        _one_of("pool-status", "witness", "both", "auto"),
+        forms.one_of("pool-status", "witness", "both", "auto"),
         "What a refusal rests on: pool-status (the cluster's own count), witness (the live view), both, or auto: "
         "per driver the strictest there is.",
     ),
-    Setting("max-age", "90", _SECONDS, "Age at which a pool status is no longer believed."),
+    Setting("max-age", "90", forms.SECONDS, "Age at which a pool status is no longer believed."),
     Setting(
         "allow-queue-label",
         "true",
-        _TRUTH,
+        forms.TRUTH,
         "Whether pods with label gpu-vacancy.dev/queue=true are admitted without a look.",
     ),
     Setting(
         "autoscaled",
         "",
-        _NAMES,
+        forms.NAMES,
         "Drivers and device classes whose nodes an autoscaler adds: pods that ask for them are never refused.",
     ),
-    Setting("dynamic", "", _NAMES, "Drivers and device classes whose devices appear on demand: not judged."),
+    Setting("dynamic", "", forms.NAMES, "Drivers and device classes whose devices appear on demand: not judged."),
     Setting(
         "schedulers",
         "default-scheduler",
-        _ONE_NAME_OR_MORE,
+        forms.ONE_NAME_OR_MORE,
         "Schedulers that allocate devices as kube-scheduler does; pods of others are not judged.",
     ),
     Setting(
         "options-text",
         "",
-        _LINE,
+        forms.LINE,
         "What a refusal advises; empty: to try again later, to wait in the queue, or to run on CPU.",
     ),
-    Setting("page-url", "", _URL, "Address of the capacity page, named in refusals."),
-    Setting("hide-names", "false", _TRUTH, "Leave out the names of pools and nodes in all answers."),
-    Setting("kubeconfig", "", _PATH, "Kubeconfig of the cluster."),
-    Setting("context", "", _TEXT, "Context of the kubeconfig."),
-    Setting("refresh-seconds", "60", _SECONDS, "Time between two pool status requests to a driver.", serve_only=True),
+    Setting("page-url", "", forms.URL, "Address of the capacity page, named in refusals."),
+    Setting("hide-names", "false", forms.TRUTH, "Leave out the names of pools and nodes in all answers."),
+    Setting("kubeconfig", "", forms.PATH, "Kubeconfig of the cluster."),
+    Setting("context", "", forms.TEXT, "Context of the kubeconfig."),
+    Setting(
+        "refresh-seconds", "60", forms.SECONDS, "Time between two pool status requests to a driver.", serve_only=True
+    ),
     Setting(
         "mode",
         "enforce",
-        _one_of(*MODES),
+        forms.one_of(*MODES),
         "What happens to pods that get no device, where the request's path does not say.",
         serve_only=True,
     ),
     Setting(
         "owner-policy",
         "",
-        _OWNER_MODES,
+        forms.OWNER_MODES,
         "Strictest mode by kind of a pod's controller; Pod: none, *: any other. Not named: enforce for Pod and the "
         "controllers of Kubernetes, warn for every other.",
         serve_only=True,
@@ -334,7 +227,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "never-fits",
         "warn",
-        _one_of("warn", "refuse"),
+        forms.one_of("warn", "refuse"),
         "What happens to pods that ask for more devices than any node has.",
         serve_only=True,
     ),
@@ -342,25 +235,46 @@ SETTINGS: tuple[Setting, ...] = (
         "quota-words-for",
         "system:serviceaccount:argo:argo,system:serviceaccount:*:*argo-workflows-workflow-controller,"
         "system:serviceaccount:*:tekton-pipelines-controller",
-        _PATTERNS,
+        forms.PATTERNS,
         "Users that try again only after a quota error: their refusals say 'exceeded quota'.",
         serve_only=True,
     ),
-    Setting("wake", "true", _TRUTH, "Wake the owners of refused pods when a device frees.", serve_only=True),
-    Setting("listen", "0.0.0.0:8443", _ADDRESS, "Address of the webhook (TLS).", serve_only=True),
-    Setting("web-listen", "0.0.0.0:8080", _ADDRESS, "Address of page, API, probes and metrics.", serve_only=True),
+    Setting(
+        "warn-only-for",
+        "system:serviceaccount:*:hub",
+        forms.PATTERNS,
+        "Users whose pods are warned about and not refused, for they take a refusal as final.",
+        serve_only=True,
+    ),
+    Setting("wake", "true", forms.TRUTH, "Wake the owners of refused pods when a device frees.", serve_only=True),
+    Setting("listen", "0.0.0.0:8443", forms.ADDRESS, "Address of the webhook (TLS).", serve_only=True),
+    Setting("web-listen", "0.0.0.0:8080", forms.ADDRESS, "Address of page, API, probes and metrics.", serve_only=True),
     Setting(
         "tls-dir",
         "",
-        _PATH,
+        forms.PATH,
         "Folder with tls.crt and tls.key; left out with --manifests, a throw-away pair is made.",
         serve_only=True,
     ),
-    Setting("log-format", "json", _one_of("json", "text"), "Form of the log.", serve_only=True),
+    Setting(
+        "tls-secret",
+        "",
+        forms.SECRET,
+        "Secret in which Vacancy keeps an authority and certificates of its own, and renews them; needs --webhooks.",
+        serve_only=True,
+    ),
+    Setting(
+        "webhooks",
+        "",
+        forms.OBJECTS,
+        "ValidatingWebhookConfigurations that send to us; with --tls-secret their caBundle is kept in step.",
+        serve_only=True,
+    ),
+    Setting("log-format", "json", forms.one_of("json", "text"), "Form of the log.", serve_only=True),
     Setting(
         "log-level",
         "info",
-        _one_of("debug", "info", "warning", "error"),
+        forms.one_of("debug", "info", "warning", "error"),
         "Least severe lines to log.",
         serve_only=True,
     ),

@@ -27,9 +27,14 @@ class Authority:
         """The certificate as PEM, ready for `ca.crt` or `caBundle`."""
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
+    @property
+    def key_pem(self) -> bytes:
+        """The key as PEM, not encrypted."""
+        return private_pem(self.key)
 
-def new_authority(now: float) -> Authority:
-    """A new ECDSA P-256 authority that signs leaves only, valid for `LIFETIME` from `now` (epoch seconds)."""
+
+def new_authority(now: float, lifetime: datetime.timedelta = LIFETIME) -> Authority:
+    """A new ECDSA P-256 authority that signs leaves only, valid for `lifetime` from `now` (epoch seconds)."""
     key = ec.generate_private_key(ec.SECP256R1())
     # The serial is in the name: two authorities trusted at once, as during a rotation, aren't taken for each other.
     serial = x509.random_serial_number()
@@ -43,7 +48,7 @@ def new_authority(now: float) -> Authority:
         .serial_number(serial)
         .public_key(key.public_key())
         .not_valid_before(start - CLOCK_SKEW)
-        .not_valid_after(start + LIFETIME)
+        .not_valid_after(start + lifetime)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(key_usage(signs_certificates=True), critical=True)
         .add_extension(identifier, critical=False)
@@ -51,6 +56,13 @@ def new_authority(now: float) -> Authority:
         .sign(key, hashes.SHA256())
     )
     return Authority(certificate, key)
+
+
+def private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    """A key as PEM, not encrypted: who may read the Secret or the file may use it."""
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
 
 
 def key_usage(*, signs_certificates: bool) -> x509.KeyUsage:

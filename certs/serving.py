@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from certs.authority import CLOCK_SKEW, Authority, key_usage, new_authority
+from certs.authority import CLOCK_SKEW, Authority, key_usage, new_authority, private_pem
 
 LIFETIME = datetime.timedelta(days=90)
 """Short enough for a stolen key to expire, long enough to renew with a month left."""
@@ -57,10 +57,16 @@ def throwaway_pair(dns: Sequence[str], ips: Sequence[str], now: float) -> Servin
     return serving_pair(new_authority(now), dns, ips, now)
 
 
-def serving_pair(authority: Authority, dns: Sequence[str], ips: Sequence[str], now: float) -> ServingPair:
-    """An ECDSA P-256 pair for a server of these DNS names and IP addresses, valid for `LIFETIME` from `now`.
+def serving_pair(
+    authority: Authority,
+    dns: Sequence[str],
+    ips: Sequence[str],
+    now: float,
+    lifetime: datetime.timedelta = LIFETIME,
+) -> ServingPair:
+    """An ECDSA P-256 pair for a server of these DNS names and IP addresses, valid for `lifetime` from `now`.
 
-    Raises `BadNames`.
+    It ends no later than its authority. Raises `BadNames`.
     """
     names = _general_names(dns, ips)
     key = ec.generate_private_key(ec.SECP256R1())
@@ -73,7 +79,7 @@ def serving_pair(authority: Authority, dns: Sequence[str], ips: Sequence[str], n
         .serial_number(x509.random_serial_number())
         .public_key(key.public_key())
         .not_valid_before(start - CLOCK_SKEW)
-        .not_valid_after(start + LIFETIME)
+        .not_valid_after(min(start + lifetime, authority.certificate.not_valid_after_utc))
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(key_usage(signs_certificates=False), critical=True)
@@ -85,39 +91,38 @@ def serving_pair(authority: Authority, dns: Sequence[str], ips: Sequence[str], n
     return ServingPair(
         authority_pem=authority.pem,
         certificate_pem=certificate.public_bytes(serialization.Encoding.PEM),
-        key_pem=key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        ),
+        key_pem=private_pem(key),
     )
+
+
+def address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The IP address that a text is; None if it is none."""
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None
 
 
 def _general_names(dns: Sequence[str], ips: Sequence[str]) -> list[x509.GeneralName]:
     names: list[x509.GeneralName] = []
     problems = []
     for name in dns:
-        if _address(name) is not None:
+        if address(name) is not None:
             problems.append(f"{name!r} is an IP address, not a DNS name")  # as a DNS name no client would accept it
         elif not _DNS_NAME.fullmatch(name):
             problems.append(f"{name!r} is not a DNS name")
         else:
             names.append(x509.DNSName(name))
     for ip in ips:
-        if (address := _address(ip)) is None:
+        if (found := address(ip)) is None:
             problems.append(f"{ip!r} is not an IP address")
         else:
-            names.append(x509.IPAddress(address))
+            names.append(x509.IPAddress(found))
     if not dns and not ips:
         problems.append("a certificate needs at least one DNS name or IP address")
     if problems:
         raise BadNames("; ".join(problems))
     return names
-
-
-def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(text)
-    except ValueError:
-        return None
 
 
 def _replace(path: Path, content: bytes, *, mode: int) -> Path:

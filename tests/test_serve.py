@@ -25,6 +25,7 @@ from app import serve
 from app.admission.review import MAX_BODY_BYTES
 from app.listeners import GRACE_SECONDS, MAX_HEAD_BYTES
 from app.settings import BadSettings, Settings, read_settings, settings_reading
+from app.tls import reload
 from certs.serving import throwaway_pair
 from tests.web.reviews import UID, pod, review
 from tests.web.tiny_cluster import CLUSTER
@@ -332,7 +333,7 @@ def test_changed_manifests_are_read_and_unreadable_ones_are_not(
 def test_a_new_certificate_is_shown_to_new_connections(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(serve, "CERTIFICATE_SECONDS", 0.02)
+    monkeypatch.setattr(reload, "LOOK_SECONDS", 0.02)
     folder = tls_dir(tmp_path / "tls")
 
     def trusted(running: Running) -> bool:
@@ -381,6 +382,13 @@ def test_without_files_and_without_a_cluster_there_is_nothing_to_serve(
     with contextlib.ExitStack() as stack, pytest.raises(BadSettings) as caught:
         start(read_settings({"listen": "127.0.0.1:0", "web-listen": "127.0.0.1:0"}, {}), stack)
     assert [problem.partition(":")[0] for problem in caught.value.problems] == ["no cluster", "--tls-dir"]
+
+
+def test_files_keep_no_secret(tmp_path: Path) -> None:
+    flags = {"manifests": str(manifests(tmp_path)), "tls-secret": "gpu/tls", "webhooks": "vacancy"}
+    with contextlib.ExitStack() as stack, pytest.raises(BadSettings) as caught:
+        start(read_settings(flags | {"listen": "127.0.0.1:0", "web-listen": "127.0.0.1:0"}, {}), stack)
+    assert caught.value.problems == ("--tls-secret=gpu/tls with --manifests: expected --tls-dir, files keep no Secret",)
 
 
 def test_what_settings_say_wrong_is_told_with_what_is_wrong_outside(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.settings import SETTINGS, Address, BadSettings, Setting, Settings, read_settings, settings_reading
+from app.settings import SETTINGS, Address, BadSettings, Namespaced, Setting, Settings, read_settings, settings_reading
 
 NOTHING: dict[str, str] = {}
 
@@ -38,10 +38,18 @@ ROWS: dict[str, tuple[object, str, object, str | None]] = {
         ("system:serviceaccount:ci:*",),
         None,
     ),
+    "warn-only-for": (
+        ("system:serviceaccount:*:hub",),
+        "jane,system:serviceaccount:b:*",
+        ("jane", "system:serviceaccount:b:*"),
+        None,
+    ),
     "wake": (True, "false", False, ""),
     "listen": (Address("0.0.0.0", 8443), "[::1]:9443", Address("::1", 9443), "8443"),  # noqa: S104 - everywhere is the default
     "web-listen": (Address("0.0.0.0", 8080), ":80", Address("0.0.0.0", 80), "localhost:65536"),  # noqa: S104 - everywhere is the default
     "tls-dir": (None, "/tls", Path("/tls"), None),
+    "tls-secret": (None, "gpu/vacancy-tls", Namespaced("gpu", "vacancy-tls"), "vacancy-tls"),
+    "webhooks": ((), "vacancy, vacancy-workloads", ("vacancy", "vacancy-workloads"), "vacancy,../pods"),
     "log-format": ("json", "text", "text", "xml"),
     "log-level": ("info", "debug", "debug", "INFO"),
 }
@@ -52,9 +60,11 @@ def setting(name: str) -> Setting:
 
 
 def given(name: str, text: str) -> Settings:
-    # A frozen clock is bad without files; beside that, no setting needs another.
-    files = {"manifests": "examples/cluster"} if name == "now" else {}
-    return read_settings({name: text} | files, NOTHING)
+    return read_settings({name: text} | NEEDS.get(name, {}), NOTHING)
+
+
+NEEDS = {"now": {"manifests": "examples/cluster"}, "tls-secret": {"webhooks": "vacancy"}}
+"""Settings that are bad alone, and what they need beside them."""
 
 
 def test_the_table_the_fields_and_the_tests_name_the_same_settings() -> None:
@@ -71,8 +81,8 @@ def test_a_setting_that_nobody_gave_has_its_default(name: str) -> None:
 def test_a_good_value_is_taken_from_flag_and_variable(name: str) -> None:
     _, text, value, _ = ROWS[name]
     assert getattr(given(name, text), setting(name).field) == value
-    files = {"VACANCY_MANIFESTS": "examples/cluster"} if name == "now" else {}
-    by_variable = read_settings(NOTHING, {setting(name).variable: text} | files)
+    beside = {setting(other).variable: text for other, text in NEEDS.get(name, {}).items()}
+    by_variable = read_settings(NOTHING, {setting(name).variable: text} | beside)
     assert getattr(by_variable, setting(name).field) == value
 
 
@@ -118,6 +128,17 @@ CONTRADICTIONS = {
         {"web-listen": "0.0.0.0:8443"},
         "--listen=0.0.0.0:8443: expected another address than --web-listen=0.0.0.0:8443",
     ),
+    "two places for the certificate": (
+        {"tls-secret": "gpu/tls", "webhooks": "vacancy", "tls-dir": "/tls"},
+        "--tls-secret=gpu/tls with --tls-dir=/tls: expected one of them",
+    ),
+    "a certificate for nobody": (
+        {"tls-secret": "gpu/tls"},
+        (
+            "--tls-secret=gpu/tls without --webhooks: expected the configurations that send to us, "
+            "they name the server and are told whom to trust"
+        ),
+    ),
 }
 
 
@@ -140,6 +161,8 @@ UNREAD_BESIDE = {
     "refresh-seconds": {"max-age": "50", "refresh-seconds": "often"},
     "listen": {"listen": "x", "web-listen": "0.0.0.0:8443"},
     "web-listen": {"listen": "0.0.0.0:8080", "web-listen": "x"},
+    "tls-secret": {"tls-secret": "tls", "tls-dir": "/tls"},
+    "webhooks": {"tls-secret": "gpu/tls", "webhooks": "../pods"},
 }
 
 

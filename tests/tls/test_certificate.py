@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from app.tls.reload import ServingCertificate
+from app.tls.reload import CertificateFolder
 from certs.__main__ import main
 from certs.authority import new_authority
 from certs.serving import BadNames, serving_pair, throwaway_pair
@@ -28,7 +28,7 @@ DAY = 86400.0
 def test_a_strict_client_accepts_every_name_asked_for(tmp_path: Path, name: str) -> None:
     pair = throwaway_pair(["localhost", "vacancy.vacancy.svc"], ["127.0.0.1", "::1"], time.time())
     pair.write(tmp_path)
-    with listening(ServingCertificate(tmp_path).server_context) as port:
+    with listening(CertificateFolder(tmp_path).serving.server_context) as port:
         assert shown(trusting(pair.authority_pem), port, name)
 
 
@@ -150,7 +150,7 @@ def test_the_command_makes_three_files_and_says_where(tmp_path: Path, capsys: py
     assert main(["--dir", str(made), "--dns", "localhost", "a.svc", "--dns", "b.svc", "--ip", "127.0.0.1"]) == 0
     assert capsys.readouterr() == (f"{made}/ca.crt\n{made}/tls.crt\n{made}/tls.key\n", "")
     client = trusting((made / "ca.crt").read_bytes())
-    with listening(ServingCertificate(made).server_context) as port:
+    with listening(CertificateFolder(made).serving.server_context) as port:
         for name in ("localhost", "a.svc", "b.svc", "127.0.0.1"):
             assert shown(client, port, name)
 

@@ -15,7 +15,8 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.x509.oid import NameOID
 
 from app.tls.expiry import not_after
-from app.tls.reload import Kept, Replaced, ServingCertificate, Unchanged, UnusableCertificate
+from app.tls.reload import CertificateFolder, Kept, Replaced, Unchanged
+from app.tls.serving import UnusableCertificate
 from certs.serving import ServingPair, throwaway_pair
 from tests.tls.handshake import connected, echoed, listening, shown, trusting
 
@@ -64,11 +65,11 @@ def der(pair: ServingPair) -> bytes:
 def test_a_new_connection_is_shown_the_new_certificate_and_an_open_one_goes_on(tmp_path: Path) -> None:
     old, new = new_pair(), new_pair()
     old.write(tmp_path)
-    serving = ServingCertificate(tmp_path)
-    with listening(serving.server_context) as port, connected(trusting(old.authority_pem), port) as open_before:
+    folder = CertificateFolder(tmp_path)
+    with listening(folder.serving.server_context) as port, connected(trusting(old.authority_pem), port) as open_before:
         assert shown(trusting(old.authority_pem), port) == der(old)
         new.write(tmp_path)
-        assert serving.reload() == Replaced()
+        assert folder.reload() == Replaced()
         assert shown(trusting(new.authority_pem), port) == der(new)
         with pytest.raises(ssl.SSLCertVerificationError):
             shown(trusting(old.authority_pem), port)
@@ -87,11 +88,11 @@ def test_a_pair_of_another_key_type_replaces_the_old_one(
 ) -> None:
     old, new = before(), after()
     old.write(tmp_path)
-    serving = ServingCertificate(tmp_path)
-    with listening(serving.server_context) as port:
+    folder = CertificateFolder(tmp_path)
+    with listening(folder.serving.server_context) as port:
         assert shown(trusting(old.authority_pem), port) == der(old)
         new.write(tmp_path)
-        assert serving.reload() == Replaced()
+        assert folder.reload() == Replaced()
         assert shown(trusting(new.authority_pem), port) == der(new)
 
 
@@ -102,20 +103,20 @@ def test_the_kubelet_swaps_a_symlink_above_the_files(tmp_path: Path) -> None:
     (tmp_path / "..data").symlink_to("..2026_01")
     for name in ("tls.crt", "tls.key"):
         (tmp_path / name).symlink_to(f"..data/{name}")
-    serving = ServingCertificate(tmp_path)
+    folder = CertificateFolder(tmp_path)
     (tmp_path / "..data_tmp").symlink_to("..2026_02")
     (tmp_path / "..data_tmp").replace(tmp_path / "..data")
-    assert serving.reload() == Replaced()
-    with listening(serving.server_context) as port:
+    assert folder.reload() == Replaced()
+    with listening(folder.serving.server_context) as port:
         assert shown(trusting(new.authority_pem), port) == der(new)
 
 
 def test_the_same_content_written_again_is_no_change(tmp_path: Path) -> None:
     pair = new_pair()
     pair.write(tmp_path)
-    serving = ServingCertificate(tmp_path)
+    folder = CertificateFolder(tmp_path)
     pair.write(tmp_path)
-    assert serving.reload() == Unchanged()
+    assert folder.reload() == Unchanged()
 
 
 Files = Callable[[ServingPair, ServingPair], tuple[bytes | None, bytes | None]]
@@ -165,32 +166,32 @@ UNUSABLE: dict[str, tuple[Files, str]] = {
 def test_what_cannot_be_served_keeps_the_last_good_one(tmp_path: Path, files: Files, problem: str) -> None:
     old, new = new_pair(), new_pair()
     old.write(tmp_path)
-    serving = ServingCertificate(tmp_path)
+    folder = CertificateFolder(tmp_path)
     for name, content in zip(("tls.crt", "tls.key"), files(old, new), strict=True):
         (tmp_path / name).unlink()
         if content is not None:
             (tmp_path / name).write_bytes(content)
     expected = problem.format(dir=tmp_path)
 
-    kept = serving.reload()
+    kept = folder.reload()
     assert isinstance(kept, Kept)
     assert kept.problem.startswith(expected)
     assert "\n" not in kept.problem
     with pytest.raises(UnusableCertificate) as nothing_to_start_with:
-        ServingCertificate(tmp_path)
+        CertificateFolder(tmp_path)
     assert str(nothing_to_start_with.value) == kept.problem
 
-    with listening(serving.server_context) as port:
+    with listening(folder.serving.server_context) as port:
         assert shown(trusting(old.authority_pem), port) == der(old)
         new.write(tmp_path)
-        assert serving.reload() == Replaced()
+        assert folder.reload() == Replaced()
         assert shown(trusting(new.authority_pem), port) == der(new)
 
 
 def test_no_handshake_fails_while_the_files_are_replaced_one_after_the_other(tmp_path: Path) -> None:
     pairs = [new_pair() for _ in range(20)]
     pairs[0].write(tmp_path)
-    serving = ServingCertificate(tmp_path)
+    folder = CertificateFolder(tmp_path)
     anybody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
     seen: set[bytes] = set()
@@ -199,12 +200,12 @@ def test_no_handshake_fails_while_the_files_are_replaced_one_after_the_other(tmp
     def rotate() -> None:
         for pair in pairs:
             (tmp_path / "tls.crt").write_bytes(pair.certificate_pem)
-            serving.reload()
+            folder.reload()
             (tmp_path / "tls.key").write_bytes(pair.key_pem)
-            serving.reload()
+            folder.reload()
         done.set()
 
-    with listening(serving.server_context) as port:
+    with listening(folder.serving.server_context) as port:
         rotation = threading.Thread(target=rotate)
         rotation.start()
         while not done.is_set():
@@ -219,7 +220,7 @@ def test_a_client_that_sends_no_name_is_shown_the_certificate_too(tmp_path: Path
     pair.write(tmp_path)
     client = trusting(pair.authority_pem)
     client.check_hostname = False
-    with listening(ServingCertificate(tmp_path).server_context) as port:
+    with listening(CertificateFolder(tmp_path).serving.server_context) as port:
         assert shown(client, port, name=None) == der(pair)
 
 
@@ -227,7 +228,7 @@ def test_no_session_is_left_to_resume_past_a_rotation(tmp_path: Path) -> None:
     pair = new_pair()
     pair.write(tmp_path)
     with (
-        listening(ServingCertificate(tmp_path).server_context) as port,
+        listening(CertificateFolder(tmp_path).serving.server_context) as port,
         connected(trusting(pair.authority_pem), port) as connection,
     ):
         assert echoed(connection, b"tickets would be here by now\n")
@@ -240,21 +241,21 @@ def test_tls_1_2_is_refused(tmp_path: Path) -> None:
     pair.write(tmp_path)
     client = trusting(pair.authority_pem)
     client.maximum_version = ssl.TLSVersion.TLSv1_2
-    with listening(ServingCertificate(tmp_path).server_context) as port, pytest.raises(ssl.SSLError):
+    with listening(CertificateFolder(tmp_path).serving.server_context) as port, pytest.raises(ssl.SSLError):
         shown(client, port)
 
 
 def test_the_end_that_is_told_is_the_end_of_what_is_served(tmp_path: Path) -> None:
     sooner, later = (throwaway_pair(["localhost"], [], start) for start in (1767268800.0, 1767268800.0 + 86400))
     sooner.write(tmp_path)
-    serving = ServingCertificate(tmp_path)
-    assert serving.not_after == 1767268800.0 + 90 * 86400
+    folder = CertificateFolder(tmp_path)
+    assert folder.serving.not_after == 1767268800.0 + 90 * 86400
     (tmp_path / "tls.crt").write_bytes(later.certificate_pem)
-    assert isinstance(serving.reload(), Kept)
-    assert serving.not_after == 1767268800.0 + 90 * 86400
+    assert isinstance(folder.reload(), Kept)
+    assert folder.serving.not_after == 1767268800.0 + 90 * 86400
     later.write(tmp_path)
-    assert serving.reload() == Replaced()
-    assert serving.not_after == 1767268800.0 + 91 * 86400
+    assert folder.reload() == Replaced()
+    assert folder.serving.not_after == 1767268800.0 + 91 * 86400
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])

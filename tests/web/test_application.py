@@ -14,7 +14,7 @@ from app.dra.capacity import class_capacities
 from app.dra.explain import Audience
 from app.dra.meaning import meaning_in_steps
 from app.embedded import Embedded
-from app.metrics import DoorCounts, Metrics
+from app.metrics import CertificateCounts, DoorCounts, Metrics
 from app.web.application import Answers, create_application
 from app.web.check import MAX_BYTES, MAX_PODS, Checker
 from app.web.probes import Probes
@@ -41,7 +41,11 @@ class Web:
     def ask(self, method: str, path: str, **options: object) -> httpx.Response:
         world = self.embedded.latest.get
         metrics = Metrics(
-            version="1.2.3", counts=self.counts, world=world, now=lambda: NOW, certificate_ends=lambda: NOW + 60.0
+            version="1.2.3",
+            counts=self.counts,
+            world=world,
+            now=lambda: NOW,
+            certificates=lambda: CertificateCounts({"serving": NOW + 60.0}),
         )
         app = create_application(
             Answers(
@@ -278,7 +282,7 @@ def test_metrics_count_what_the_doors_did_and_what_the_cluster_has(web: Web) -> 
         'vacancy_class_vacancy{class="roomy",source="witness",vacancy="free"} 1.0',
         'vacancy_pools{driver="gpu.example.com",vacancy="free"} 1.0',
         'vacancy_build_info{version="1.2.3"} 1.0',
-        "vacancy_certificate_expiry_timestamp_seconds 1.76722566e+09",
+        'vacancy_certificate_expiry_timestamp_seconds{kind="serving"} 1.76722566e+09',
     } - set(lines) == set()
 
 
