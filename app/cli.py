@@ -7,7 +7,7 @@ import enum
 import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -41,13 +41,21 @@ def main() -> None:
     app(prog_name="kubectl vacancy" if is_plugin else "vacancy")
 
 
-def with_settings(*, serve: bool) -> Callable[[Callable[..., int]], Callable[..., None]]:
+OF_ANSWERS = tuple(setting for setting in SETTINGS if not setting.serve_only)
+"""What concerns the commands that answer a question."""
+
+OF_HOOKS = tuple(setting for setting in SETTINGS if setting.name in {"kubeconfig", "context", "webhooks"})
+"""What concerns the commands of the chart's hooks."""
+
+
+def with_settings(
+    rows: Sequence[Setting], *, serve: bool = False
+) -> Callable[[Callable[..., int]], Callable[..., None]]:
     """Give a command a flag for every setting that concerns it, and end with the exit code it returns.
 
     The command takes the settings as its first argument; `serve` takes them as they were read, for it tells what is
     wrong with them together with what else is wrong.
     """
-    rows = [setting for setting in SETTINGS if serve or not setting.serve_only]
 
     def decorate(command: Callable[..., int]) -> Callable[..., None]:
         _, *own = inspect.signature(command).parameters.values()
@@ -114,7 +122,7 @@ def vacancy(
 
 
 @app.command(epilog="Example: vacancy serve --manifests examples/cluster --web-listen 127.0.0.1:8080")
-@with_settings(serve=True)
+@with_settings(SETTINGS, serve=True)
 def serve(reading: Reading) -> int:
     """Answer admission reviews (TLS), and serve page, API, probes and metrics (HTTP)."""
     from app.serve import run
@@ -125,7 +133,7 @@ def serve(reading: Reading) -> int:
 @app.command(
     epilog="Example: kubectl run t --image=i --dry-run=client -o yaml | vacancy check -f - --manifests dump.yaml"
 )
-@with_settings(serve=False)
+@with_settings(OF_ANSWERS)
 def check(  # noqa: PLR0913 - one argument a flag
     settings: Settings,
     *,
@@ -152,7 +160,7 @@ def check(  # noqa: PLR0913 - one argument a flag
 
 
 @app.command(epilog="Example: vacancy capacity --server http://vacancy.example.com --watch")
-@with_settings(serve=False)
+@with_settings(OF_ANSWERS)
 def capacity(
     settings: Settings,
     *,
@@ -169,7 +177,7 @@ def capacity(
 
 
 @app.command(epilog="Example: vacancy explain example.com/gpu --manifests examples/cluster")
-@with_settings(serve=False)
+@with_settings(OF_ANSWERS)
 def explain(
     settings: Settings,
     *,
@@ -186,3 +194,29 @@ def explain(
     from app.commands import explain as run
 
     return run(settings, Where(server, direct), output, name=name)
+
+
+@app.command(epilog="Example: vacancy selftest --webhooks vacancy,vacancy-workloads")
+@with_settings(OF_HOOKS)
+def selftest(settings: Settings) -> int:
+    """Call every webhook as the API server does, and say whether it answers. Creates nothing.
+
+    Exit code: 0 all answer, 1 any does not, 2 bad usage.
+    """
+    from app.hooks import run
+    from app.selftest import selftest
+
+    return run(settings, selftest)
+
+
+@app.command(epilog="Example: vacancy cleanup --webhooks vacancy,vacancy-workloads")
+@with_settings(OF_HOOKS)
+def cleanup(settings: Settings) -> int:
+    """Delete the webhook configurations and the pool status requests: what an uninstallation would leave.
+
+    Exit code: 0 nothing is left, 1 something may be, 2 bad usage.
+    """
+    from app.cleanup import cleanup
+    from app.hooks import run
+
+    return run(settings, cleanup)

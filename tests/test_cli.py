@@ -16,6 +16,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
+from app import selftest
 from app.cli import app
 from app.settings import SETTINGS
 from tests.web.tiny_cluster import CLUSTER
@@ -214,12 +215,56 @@ def test_help_lists_the_settings_and_gives_an_example(verb: str) -> None:
         assert (f"{setting.flag} " in found.stdout) == (verb == "serve" or not setting.serve_only)
 
 
+@pytest.mark.parametrize("verb", ["selftest", "cleanup"])
+def test_help_of_a_hook_lists_what_it_takes_and_nothing_else(verb: str) -> None:
+    found = vacancy(verb, "--help")
+    assert found.exit_code == 0
+    assert "Example: " in found.stdout
+    flags = {setting.flag for setting in SETTINGS if f"\n  {setting.flag} " in found.stdout}
+    assert flags == {"--kubeconfig", "--context", "--webhooks"}
+
+
 def test_no_verb_is_bad_usage() -> None:
     assert vacancy().exit_code == 2
 
 
 def test_version() -> None:
     assert vacancy("--version").stdout.startswith("vacancy ")
+
+
+# --- Hooks of the chart; what they do is in test_selftest and test_cleanup --------------------------------------------
+
+UNUSABLE_HOOKS = {
+    "no configuration": ([], "--webhooks: expected names of ValidatingWebhookConfigurations, found none"),
+    "a name that is none": (["--webhooks", "a,b/c"], "--webhooks='a,b/c': expected "),
+    "no cluster": (["--webhooks", "a", "--kubeconfig", "none"], "no cluster: none: no such kubeconfig"),
+}
+
+
+@pytest.mark.parametrize("verb", ["selftest", "cleanup"])
+@pytest.mark.parametrize("case", UNUSABLE_HOOKS)
+def test_what_a_hook_cannot_use_is_said_before_anything_is_done(verb: str, case: str) -> None:
+    flags, said = UNUSABLE_HOOKS[case]
+    found = vacancy(verb, *flags)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert said in found.stderr
+
+
+@pytest.mark.parametrize("verb", ["selftest", "cleanup"])
+def test_a_hook_whose_cluster_does_not_answer_says_what_is_amiss(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    monkeypatch.setattr(selftest, "LAST_ATTEMPT_SECONDS", 0.0)
+    config = tmp_path / "kubeconfig"
+    config.write_text(
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+        "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n"
+        "contexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {token: t}}]\n",
+        "utf-8",
+    )
+    found = vacancy(verb, "--webhooks", "gpu", VACANCY_KUBECONFIG=str(config))
+    assert (found.exit_code, found.stderr) == (1, "")
+    assert all(line.startswith("FAILED ") for line in found.stdout.splitlines())
 
 
 # --- Asking a server --------------------------------------------------------------------------------------------------

@@ -9,6 +9,8 @@ or one of generation 0, is reason enough never to answer.
 import asyncio
 import enum
 import itertools
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -42,6 +44,9 @@ one, which answers 20 a second."""
 
 LEFTOVER_SECONDS = 120.0
 """Nobody waits that long: a request of this age was left behind."""
+
+WITHDRAWAL_SECONDS = 2.0
+"""For taking a request back when its caller is cancelled: a process that is told to stop has no more time than that."""
 
 _CALL_SECONDS = 5.0
 _PAGE = 100
@@ -85,15 +90,18 @@ async def ask(
 ) -> Reply:
     """Ask for the counts of all pools of a driver, or of one. What the API server does is an answer, never an error.
 
-    The request is deleted in any case, also when the caller is cancelled while it is being created; that may take
-    seconds more.
+    The request is deleted in any case: who is cancelled, at whatever point, waits `WITHDRAWAL_SECONDS` for that.
     """
     creation = asyncio.create_task(_create(client, driver, pool, timeout_seconds))
+    withdrawal: asyncio.Task[bool] | None = None
     try:
         answer = await _answer(client, creation, timeout_seconds)
-    finally:
-        withdrawn = await _withdrawn(client, creation)
-    return Reply(answer, withdrawn)
+        withdrawal = asyncio.create_task(_withdrawn(client, creation))
+        return Reply(answer, await asyncio.shield(withdrawal))
+    except BaseException:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(withdrawal or _withdrawn(client, creation), WITHDRAWAL_SECONDS)
+        raise
 
 
 async def sweep(client: ApiClient, now: float) -> bool:
@@ -102,21 +110,37 @@ async def sweep(client: ApiClient, now: float) -> bool:
     `now`: epoch seconds. A clock that is 2 min fast takes away what another replica waits for; it asks again a minute
     later. Whatever the API server does, nothing is raised.
     """
-    none_left, token = True, ""
+    none_left = True
     try:
-        while True:
-            query = [("labelSelector", "=".join(MANAGED_BY)), ("limit", str(_PAGE)), ("continue", token)]
-            listed = await client.request("GET", PATH, query=query[: 3 if token else 2], timeout_seconds=_CALL_SECONDS)
-            page = _pages.decode(listed)
-            for each in page.items:
-                if _ours(each.metadata):
-                    gone = _age(each.metadata, now) >= LEFTOVER_SECONDS and await _deleted(client, each.metadata)
-                    none_left = none_left and gone
-            token = page.metadata.token
-            if not token:
-                return none_left
-    except (ApiError, msgspec.MsgspecError):
+        async for ours in _listed(client):
+            gone = _age(ours, now) >= LEFTOVER_SECONDS and await _deleted(client, ours)
+            none_left = none_left and gone
+    except ApiError:
         return False
+    return none_left
+
+
+async def remove_all(client: ApiClient) -> int:
+    """Delete all requests of ours, also those that somebody waits for; how many could not be. Raises ApiError."""
+    return sum([not await _deleted(client, ours) async for ours in _listed(client)])
+
+
+async def _listed(client: ApiClient) -> AsyncIterator[ObjectMeta]:
+    """All requests of ours, page by page. Raises ApiError."""
+    query = [("labelSelector", "=".join(MANAGED_BY)), ("limit", str(_PAGE))]
+    token: list[tuple[str, str]] = []
+    while True:
+        listed = await client.request("GET", PATH, query=query + token, timeout_seconds=_CALL_SECONDS)
+        try:
+            page = _pages.decode(listed)
+        except msgspec.MsgspecError as error:
+            raise ServerFault(f"GET {PATH}: expected a list") from error
+        for each in page.items:
+            if _ours(each.metadata):
+                yield each.metadata
+        if not page.metadata.token:
+            return
+        token = [("continue", page.metadata.token)]
 
 
 class _Made(View, frozen=True):

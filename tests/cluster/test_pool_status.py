@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from app.cluster import pool_status
 from app.cluster.client import ApiClient
-from app.cluster.pool_status import LEFTOVER_SECONDS, Reply, Unanswered, ask, sweep
+from app.cluster.pool_status import LEFTOVER_SECONDS, Reply, Unanswered, ask, remove_all, sweep
 from app.dra.vacancy import ResourcePoolStatusRequest
-from tests.apiserver import ApiServer
+from tests.apiserver import ApiServer, eventually
 from tests.apiserver_parts import POOL_STATUS_REQUESTS, Answer, Fault
 from tests.builders import DRIVER, NOON, Json, pool_counts, timestamp
 
@@ -180,26 +181,54 @@ def test_an_answer_counts_though_the_request_cannot_be_deleted(tmp_path: Path) -
     assert (reply.outcome, reply.withdrawn, len(left)) == ("complete", False, 1)
 
 
-@pytest.mark.parametrize("when", ["while it is created", "while it is waited for"])
-def test_who_is_cancelled_leaves_nothing_behind(tmp_path: Path, when: str) -> None:
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+def test_who_is_cancelled_leaves_nothing_behind(tmp_path: Path, method: str) -> None:
     async def story(server: ApiServer, client: ApiClient) -> None:
-        created = asyncio.Event()
-
-        def on_create(_collection: str, _made: Json) -> None:
-            created.set()
-            if when == "while it is created":
-                task.cancel()  # the object exists, and the client has not heard of it
-
-        server.on_create = on_create
+        answers()(server)
+        server.fault(Fault(delay_seconds=0.1), method=method)  # comes to pass, unless the client breaks it off
         task = asyncio.create_task(ask(client, DRIVER, timeout_seconds=60))
-        await created.wait()
-        while when == "while it is waited for" and not task.cancelling():
-            if [each for each in server.asked if each.method == "GET"]:
-                task.cancel()
-            await asyncio.sleep(0)
+        await eventually(f"{method} under way", lambda: method in [each.method for each in server.asked])
+        task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+        assert server.asked[-1].method == "DELETE"
         assert server.objects(POOL_STATUS_REQUESTS) == []
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
+def test_who_is_cancelled_does_not_wait_for_an_api_server_that_is_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    monkeypatch.setattr(pool_status, "WITHDRAWAL_SECONDS", 0.1)
+
+    async def story(server: ApiServer, client: ApiClient) -> None:
+        answers()(server)
+        server.fault(Fault(silent=True), method=method)
+        task = asyncio.create_task(ask(client, DRIVER, timeout_seconds=60))
+        await eventually(f"{method} under way", lambda: method in [each.method for each in server.asked])
+        task.cancel()
+        _, late = await asyncio.wait([task], timeout=2)
+        assert not late
+        assert task.cancelled()
+        going_on = {coroutine.__name__ for task in asyncio.all_tasks() if (coroutine := task.get_coro())}
+        assert not going_on & {"_create", "_withdrawn"}
+
+    play(tmp_path, story)
+
+
+def test_all_of_ours_are_removed_and_nothing_else(tmp_path: Path) -> None:
+    async def story(server: ApiServer, client: ApiClient) -> None:
+        foreign = {"metadata": {"name": "vacancy-0", "labels": {}}, "spec": {"driver": DRIVER}}
+        server.put(POOL_STATUS_REQUESTS, foreign)
+        for number in range(1, 150):
+            metadata = {"name": f"vacancy-{number}", "labels": LABEL}
+            server.put(POOL_STATUS_REQUESTS, {"metadata": metadata, "spec": {"driver": DRIVER}})
+        server.fault(Fault(500), method="DELETE", times=2)
+        assert await remove_all(client) == 2
+        assert await remove_all(client) == 0
+        assert [each["metadata"]["name"] for each in server.objects(POOL_STATUS_REQUESTS)] == ["vacancy-0"]
 
     play(tmp_path, story)
 
