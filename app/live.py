@@ -7,13 +7,14 @@ import asyncio
 import gc
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NoReturn, Self
 
 from app.cluster.client import ApiClient, ApiError
 from app.cluster.collection import COLLECTIONS
 from app.cluster.lookups import ClaimReader
+from app.cluster.pool_status import Unanswered
 from app.cluster.refresher import Refresher
 from app.cluster.watch import State, Watch, watches
 from app.dra.demand import Ask, ClaimReferences, Lookups
@@ -106,6 +107,18 @@ class Live:
         late = self._now() - self._started_at >= FIRST_SYNC_SECONDS
         return "" if late or self._was_known else f"not read yet: {self.problem}"
 
+    def switches(self) -> dict[str, str]:
+        """What optional rights are used for: "on", "off" by a setting, "missing" if not allowed or not served."""
+        states = {watch.collection.kind: watch.health.state for watch in self._watches}
+        outcomes = {state.outcome for state in self._refresher.states.values()}
+        statuses = "on" if outcomes.isdisjoint((Unanswered.FORBIDDEN, Unanswered.NOT_SERVED)) else "missing"
+        return {
+            "pool statuses": "off" if self.latest.get().policy.source is Source.WITNESS else statuses,
+            "live view of claims and pods": _switch(states, *HOLDS),
+            "nodes": _switch(states, Kind.NODES),
+            "taint rules": _switch(states, Kind.DEVICE_TAINT_RULES),
+        }
+
     def counts(self) -> RiverCounts:
         """What a scrape is told of the slow river."""
         healths = [watch.health for watch in self._watches]
@@ -172,3 +185,9 @@ class Live:
         while more:
             await asyncio.sleep(COUNTING_PAUSE_SECONDS)
             more = self._witness.work(COUNTED_DEVICES)
+
+
+def _switch(states: Mapping[Kind, State], *kinds: Kind) -> str:
+    if not states.keys() >= set(kinds):
+        return "off"
+    return "missing" if State.DENIED in {states[kind] for kind in kinds} else "on"

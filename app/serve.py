@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
@@ -41,6 +41,7 @@ from app.web.probes import Probes
 from app.web.table import CapacityTable
 
 if TYPE_CHECKING:
+    from app.cluster.wake import Waker
     from app.live import Live
     from app.self_managed import Timing
 
@@ -109,6 +110,7 @@ class Server:
         world = cluster.latest.get
         counts, self.probes = DoorCounts(), Probes()
         self._wake = WakeQueue() if settings.wake and not isinstance(cluster, Embedded) else None
+        self._waker = _waker(cluster, self._wake, now)
         door = AdmissionDoor(
             rules=rules(settings),
             world=world,
@@ -134,6 +136,7 @@ class Server:
                 check=Checker(world=world, reader=cluster, now=now, audience=readers(settings)),
                 metrics=metrics.text,
                 notice=lambda: cluster.problem,
+                switches=lambda: {} if isinstance(cluster, Embedded) else cluster.switches() | {"wake": self._waking},
                 probes=self.probes,
                 hide_names=settings.hide_names,
                 version=version(),
@@ -196,11 +199,15 @@ class Server:
 
     async def _wake_owners(self) -> None:
         """Wake owners of refused pods, where that is wanted."""
-        if self._wake is None or isinstance(self._cluster, Embedded):
-            return
-        from app.cluster.wake import Waker  # noqa: PLC0415 - what files do not need
+        if self._waker is not None:
+            await self._waker.run()
 
-        await Waker(self._cluster.client, self._wake, self._cluster.latest.get, self._now).run()
+    @property
+    def _waking(self) -> str:
+        """Whether owners are woken, as `Live.switches` says it."""
+        if self._waker is None:
+            return "off"
+        return "on" if self._waker.allowed else "missing"
 
     async def _follow_cluster(self) -> None:
         if not isinstance(self._cluster, Embedded):
@@ -208,6 +215,14 @@ class Server:
         while True:
             await asyncio.sleep(MANIFEST_SECONDS)
             await asyncio.to_thread(self._cluster.look)
+
+
+def _waker(cluster: "Embedded | Live", queue: WakeQueue | None, now: Callable[[], float]) -> "Waker | None":
+    if queue is None or isinstance(cluster, Embedded):
+        return None
+    from app.cluster.wake import Waker  # noqa: PLC0415 - what files do not need
+
+    return Waker(cluster.client, queue, cluster.latest.get, now)
 
 
 # --- What comes from outside; each problem is noted, so that all are reported at once ---------------------------------

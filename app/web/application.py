@@ -43,6 +43,8 @@ class Answers:
     metrics: Callable[[Sequence[ClassCapacity], Mapping[tuple[str, Vacancy], int]], bytes]
     notice: Callable[[], str]
     """What readers of the page should know about its numbers; empty for nothing."""
+    switches: Callable[[], Mapping[str, str]]
+    """What is used of the rights that can be withheld, and whether it is; for the page's footer."""
     probes: Probes
     hide_names: bool
     version: str
@@ -67,13 +69,15 @@ def _add_pages(app: FastAPI, answers: Answers) -> None:
 
     @app.get("/", summary="The capacity page", response_class=HTMLResponse)
     async def capacity_page() -> Response:
-        table, notice = await answers.table.get(), answers.notice()
+        table, notice, switches = await answers.table.get(), answers.notice(), answers.switches()
 
         async def html() -> list[bytes]:
-            pieces = pages.capacity(table, notice=notice, hide_names=answers.hide_names)
+            pieces = pages.capacity(
+                table, notice=notice, switches=switches, version=answers.version, hide_names=answers.hide_names
+            )
             return [piece.encode() async for piece in in_pieces(pieces)]
 
-        return _in_pieces(await kept.get((table, notice), html), "text/html", headers)
+        return _in_pieces(await kept.get((table, notice, *switches.items()), html), "text/html", headers)
 
     @app.get("/docs", summary="This list", response_class=HTMLResponse)
     async def docs() -> Response:

@@ -44,13 +44,17 @@ class Pages:
         }
         """Nothing may be loaded or run but the one style sheet in the page, known by its hash."""
 
-    def capacity(self, table: Table, *, notice: str, hide_names: bool) -> Iterator[str]:
+    def capacity(
+        self, table: Table, *, notice: str, switches: Mapping[str, str], version: str, hide_names: bool
+    ) -> Iterator[str]:
         """The capacity page, some lines at a time."""
         page = self._templates.get_template("capacity.html").stream(
             time=timestamp(table.made_at),
             snapshot_time=table.report.snapshot_time,
             classes=table.report.classes,
             notice=notice,
+            switches=switches,
+            version=version,
             hide_names=hide_names,
             refresh_seconds=REFRESH_SECONDS,
         )

@@ -253,6 +253,7 @@ def test_who_may_not_read_claims_and_pods_goes_by_counts(plane: ControlPlane, tm
         denied = [line for line in vacancy.log if line["msg"] == "kind may not be read"]
         assert {line["kind"] for line in denied} == {"resourceclaims", "pods", "ended pods"}
         assert len(denied) == 3  # said once
+        assert "live view of claims and pods: missing, nodes: on" in vacancy.get("/")[1]
     scene.close()
 
 

@@ -56,6 +56,7 @@ class Web:
                 ),
                 metrics=metrics.text,
                 notice=lambda: self.embedded.problem,
+                switches=lambda: {"pool statuses": "on", "wake": "off"},
                 probes=self.probes,
                 hide_names=self.hide_names,
                 version="1.2.3",
@@ -120,6 +121,10 @@ def test_the_page_shows_the_same_numbers_and_how_old_they_are(web: Web) -> None:
     assert "full example.com/full : full , 0 available of 1, seen live (witness)." in words
     assert "roomy example.com/roomy : free , 1 available of 1, seen live (witness)." in words
     assert "gpu.example.com n1 n1 1 1 0 0 full" in words
+
+
+def test_the_page_ends_with_what_is_used_of_the_rights_that_can_be_withheld(web: Web) -> None:
+    assert "Vacancy 1.2.3. Uses pool statuses: on, wake: off." in web.get("/").text
 
 
 def test_the_page_needs_nothing_from_elsewhere_and_runs_nothing(web: Web) -> None:

@@ -30,7 +30,8 @@ def test_devices_that_are_listed_and_do_not_count_have_a_number_of_their_own(lis
     )
     report = capacity_report(Capacity(None, (row,)), hide_names=True)
     table = Table(NOON, report, (row,), {})
-    page = " ".join("".join(Pages().capacity(table, notice="", hide_names=True)).split())
+    pieces = Pages().capacity(table, notice="", switches={}, version="1", hide_names=True)
+    page = " ".join("".join(pieces).split())
     said = {0: [], 1: ["1 more as available that does"], 2: ["2 more as available that do"]}
     assert re.findall("The pool status lists (.*?) not count", page) == said[listed]
     (written,) = json.loads(msgspec.json.encode(report))["classes"]
