@@ -62,6 +62,10 @@ def _word(text: str, words: tuple[str, ...]) -> str:
     return text
 
 
+def _words(text: str, words: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(_word(name, words) for name in _names(text))
+
+
 def _truth(text: str) -> bool:
     return _word(text.lower(), ("true", "false")) == "true"
 
@@ -157,6 +161,11 @@ def _address(text: str) -> Address:
 def one_of(*words: str) -> Form:
     """One of these words."""
     return Form("|".join(words), f"one of {', '.join(words)}", lambda text: _word(text, words))
+
+
+def some_of(*words: str) -> Form:
+    """Any of these words."""
+    return Form("|".join(words) + ",…", f"{', '.join(words)}, separated by commas", lambda text: _words(text, words))
 
 
 TRUTH = Form("true|false", "true or false", _truth)

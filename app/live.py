@@ -7,7 +7,7 @@ import asyncio
 import gc
 import logging
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import NoReturn, Self
 
@@ -17,7 +17,7 @@ from app.cluster.lookups import ClaimReader
 from app.cluster.pool_status import Unanswered
 from app.cluster.refresher import Refresher
 from app.cluster.watch import State, Watch, watches
-from app.dra.demand import Ask, ClaimReferences, Lookups
+from app.dra.demand import Ask, ClaimReferences, Lookup, Lookups
 from app.dra.judgement import Policy, Source, World
 from app.dra.snapshot import Snapshot
 from app.dra.witness import HOLDS, Kind, Witness
@@ -29,6 +29,10 @@ FIRST_SYNC_SECONDS = 10.0
 
 VERSION_SECONDS = (0.5, 5.0)
 """Between two times the API server is asked for its version while it does not answer."""
+
+CLAIMS = "claims"
+OPTIONAL = {"nodes": Kind.NODES, "taint-rules": Kind.DEVICE_TAINT_RULES}
+"""What may be withheld: claims and templates by name, and whole kinds."""
 
 COUNTED_DEVICES = 200
 """Looked at in one piece for an ask that is new: about 1 ms."""
@@ -45,14 +49,25 @@ _log = logging.getLogger(__name__)
 class Live:
     """One cluster, followed for as long as `follow` runs."""
 
-    def __init__(self, client: ApiClient, policy: Policy, now: Callable[[], float], refresh_seconds: float) -> None:
+    def __init__(
+        self,
+        client: ApiClient,
+        policy: Policy,
+        now: Callable[[], float],
+        refresh_seconds: float,
+        withheld: Collection[str] = (),
+    ) -> None:
+        """`withheld`: what is not to be read, of `CLAIMS` and the keys of `OPTIONAL`."""
         self._client, self._now = client, now
         self._witness = Witness(now())
         self.latest = LatestSnapshot(World(self._witness, Snapshot({}), policy))
-        self._reader = ClaimReader(client)
+        self._reader = None if CLAIMS in withheld else ClaimReader(client)
         # Counts alone: who holds what is not read at all, for which the rights are not there either.
-        wanted = [each for each in COLLECTIONS if policy.source is not Source.POOL_STATUS or each.kind not in HOLDS]
-        self._watches = watches(client, self._witness, now, wanted)
+        unread = {OPTIONAL[name] for name in withheld if name in OPTIONAL}
+        for kind in unread:
+            self._witness.deny(kind)
+        unread |= HOLDS if policy.source is Source.POOL_STATUS else set()
+        self._watches = watches(client, self._witness, now, [each for each in COLLECTIONS if each.kind not in unread])
         self._refresher = Refresher(client, self.latest, refresh_seconds=refresh_seconds)
         self._started_at = now()
         self._was_known = False
@@ -66,9 +81,10 @@ class Live:
         policy: Policy,
         now: Callable[[], float],
         refresh_seconds: float,
+        withheld: Collection[str] = (),
     ) -> Self:
         """For the cluster that kubectl would talk to; nothing is read yet. Raises BadConfig."""
-        return cls(await ApiClient.connect(kubeconfig, context), policy, now, refresh_seconds)
+        return cls(await ApiClient.connect(kubeconfig, context), policy, now, refresh_seconds, withheld)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -76,6 +92,9 @@ class Live:
 
     async def lookups(self, namespace: str, references: ClaimReferences) -> Lookups:
         """The claims and templates a pod names, read for its review."""
+        if self._reader is None:
+            unread = dict.fromkeys((*references.claims, *references.templates), Lookup.FAILED)
+            return Lookups(unread, unread)
         return await self._reader.lookups(namespace, references)
 
     @property

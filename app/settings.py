@@ -51,6 +51,7 @@ class Settings:
     hide_names: bool
     kubeconfig: Path | None
     context: str
+    withheld: frozenset[str]
     refresh_seconds: float
     mode: str
     owner_policy: Mapping[str, str]
@@ -206,6 +207,13 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("hide-names", "false", forms.TRUTH, "Leave out the names of pools and nodes in all answers."),
     Setting("kubeconfig", "", forms.PATH, "Kubeconfig of the cluster."),
     Setting("context", "", forms.TEXT, "Context of the kubeconfig."),
+    Setting(
+        "withheld",
+        "",
+        forms.some_of("claims", "nodes", "taint-rules"),
+        "What there are no rights to read, and so is not read.",
+        serve_only=True,
+    ),
     Setting(
         "refresh-seconds", "60", forms.SECONDS, "Time between two pool status requests to a driver.", serve_only=True
     ),

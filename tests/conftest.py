@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.controlplane.fixtures import plane  # noqa: F401 - the control plane all live tests share
+from tests.controlplane.fixtures import helm3, helm4, plane  # noqa: F401 - shared by all tests of a run
 
 # A busy machine is no fault of the code: neither an example nor the making of it is timed.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -26,8 +26,9 @@ from app.dra.reasons import Reason
 from app.dra.scope import QUEUE_LABEL
 from app.dra.vacancy import Vacancy
 from app.dra.verdict import NeedVerdict, Outcome, Verdict
+from app.dra.wake import End, WakeQueue
 from app.embedded import Embedded
-from app.metrics import DoorCounts, Metrics, RiverCounts, WatchCounts
+from app.metrics import CertificateCounts, DoorCounts, Metrics, RiverCounts, WatchCounts
 from app.presubmit.report import EXIT_CODE_UNKNOWN_STRICT, EXIT_CODES
 from app.settings import SETTINGS, read_settings
 from app.web.admit import AdmissionDoor
@@ -35,6 +36,7 @@ from app.web.application import Answers, create_application
 from app.web.check import MAX_BYTES, MAX_PODS, Checker
 from app.web.probes import Probes
 from app.web.table import CapacityTable
+from certs.exchange import CHANGES, DAY, Lifetimes
 from tests.story import stories
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -134,6 +136,7 @@ def test_what_the_web_listener_serves_is_documented(example: Embedded) -> None:
         check=Checker(world=world, reader=example, now=lambda: NOW, audience=Audience()),
         metrics=lambda _classes, _pools: b"",
         notice=lambda: "",
+        switches=dict,
         probes=Probes(),
         hide_names=False,
         version="0",
@@ -212,13 +215,14 @@ def test_metrics_are_documented_with_type_and_labels(example: Embedded) -> None:
         counts=counts,
         world=example.latest.get,
         now=lambda: NOW,
-        certificate_ends=lambda: NOW,
+        certificates=lambda: CertificateCounts({"serving": NOW, "ca": NOW}, {"created": 1}, in_step=True),
         river=lambda: RiverCounts(
             requests={("gpu.example.com", "complete"): 1},
             refresh_seconds=0.1,
             sources={"gpu.example.com": "both"},
             watches=(WatchCounts("Node", current=True, objects=1, unreadable=0, interruptions=0),),
         ),
+        wake=WakeQueue(),
     )
     text = metrics.text(capacity(example.latest.get(), NOW).classes, {("gpu.example.com", Vacancy.FREE): 1})
     known = {}
@@ -230,6 +234,23 @@ def test_metrics_are_documented_with_type_and_labels(example: Embedded) -> None:
         name: (kind, set(filter(None, labels.split(", ")))) for name, kind, labels, _ in table(REFERENCE, "Metrics")
     }
     assert documented == known
+
+
+def test_outcomes_of_renewals_are_documented() -> None:
+    page = ROOT / "docs" / "certificates.md"
+    assert column(page, "What can be seen") == [*CHANGES, "conflict", "failed"]
+
+
+def test_outcomes_of_nudges_are_documented() -> None:
+    assert column(ROOT / "docs" / "wake.md", "What can be seen") == [*End]
+
+
+def test_lifetimes_are_documented() -> None:
+    lifetimes, page = Lifetimes(), ROOT / "docs" / "certificates.md"
+    assert column(page, "Self-managed", 1) == [
+        f"{lifetimes.authority / DAY / 365.25:g} years",
+        f"{lifetimes.serving / DAY:g} days",
+    ]
 
 
 # --- Every page -------------------------------------------------------------------------------------------------------

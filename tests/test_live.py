@@ -2,11 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 
 import pytest
 
+from app.dra.demand import ClaimReferences, Lookup
 from app.dra.judgement import Policy, Source
 from app.live import Live
 from tests.apiserver import ApiServer, eventually
@@ -15,12 +16,13 @@ from tests.apiserver_parts import CLAIMS, CLASSES, NODES, PODS, SLICES, TAINT_RU
 Story = Callable[[ApiServer, Live], Awaitable[None]]
 
 
-def play(folder: Path, source: Source, story: Story) -> None:
+def play(folder: Path, source: Source, story: Story, withheld: Collection[str] = ()) -> None:
     """Run a story with a cluster that is followed."""
 
     async def run() -> None:
         async with ApiServer() as server:
-            live = await Live.connect(server.kubeconfig(folder), None, Policy(source), time.time, refresh_seconds=60.0)
+            kubeconfig = server.kubeconfig(folder)
+            live = await Live.connect(kubeconfig, None, Policy(source), time.time, 60.0, withheld)
             following = asyncio.create_task(live.follow())
             try:
                 await story(server, live)
@@ -48,6 +50,19 @@ def test_who_holds_what_is_read_for_every_source_but_counts_alone(
         assert live.problem == ""
 
     play(tmp_path, source, story)
+
+
+def test_what_is_withheld_is_not_asked_for_and_lacks_nothing(tmp_path: Path) -> None:
+    async def story(server: ApiServer, live: Live) -> None:
+        await live.read()
+        references = ClaimReferences(("claim",), ("template",))
+        found = await live.lookups("team-a", references)
+        assert (found.claims["claim"], found.templates["template"]) == (Lookup.FAILED, Lookup.FAILED)
+        asked = {asked.path for asked in server.asked if asked.method == "GET"}
+        assert asked - {"/version"} == ALL - {NODES, TAINT_RULES}
+        assert (live.problem, live.switches()["nodes"]) == ("", "off")
+
+    play(tmp_path, Source.WITNESS, story, ("claims", "nodes", "taint-rules"))
 
 
 def test_once_ready_it_stays_ready_whatever_the_api_server_does(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ ROWS: dict[str, tuple[object, str, object, str | None]] = {
     "hide-names": (False, "TRUE", True, "1"),
     "kubeconfig": (None, "/etc/kubeconfig", Path("/etc/kubeconfig"), None),
     "context": ("", "admin@prod", "admin@prod", None),
+    "withheld": (frozenset(), "nodes,claims", frozenset({"nodes", "claims"}), "pods"),
     "refresh-seconds": (60.0, "30", 30.0, "nan"),
     "mode": ("enforce", "audit", "audit", "off"),
     "owner-policy": ({}, "Job.batch=warn,*=off", {"Job.batch": "warn", "*": "off"}, "Job:warn"),

@@ -21,7 +21,7 @@ DEFAULTS = dict(knobs(default_values()))
 # What a server in a cluster has no use for: it follows its own cluster, by its own clock.
 OF_A_WORKSTATION = {"kubeconfig", "context", "manifests", "now"}
 # What the chart knows better than anybody.
-WORKED_OUT = {"tls-dir", "tls-secret", "webhooks"}
+WORKED_OUT = {"tls-dir", "tls-secret", "webhooks", "withheld"}
 
 
 def value_of(setting: str) -> str:
@@ -159,7 +159,7 @@ def text(value: object) -> str:
 def environment(objects: dict[str, Json]) -> dict[str, str]:
     [deployment] = (item for item in objects.values() if item["kind"] == "Deployment")
     return {
-        entry["name"]: entry["value"]
+        entry["name"]: entry.get("value", "")
         for entry in deployment["spec"]["template"]["spec"]["containers"][0]["env"]
         if entry["name"].startswith("VACANCY_")
     }
@@ -226,11 +226,17 @@ def test_who_is_not_woken_is_only_warned(given: dict[str, str], policy: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("rights", "source"),
-    [({"witness": False}, "pool-status"), ({"poolStatus": False}, "witness"), ({"nodes": False}, "auto")],
+    ("rights", "source", "withheld"),
+    [
+        ({"witness": False}, "pool-status", ""),
+        ({"poolStatus": False}, "witness", ""),
+        ({"nodes": False}, "auto", "nodes"),
+        ({"claims": False, "taintRules": False}, "auto", "claims,taint-rules"),
+    ],
 )
-def test_what_may_not_be_read_is_not_asked_for(rights: dict[str, bool], source: str) -> None:
-    assert environment(rendered({"rights": rights}))["VACANCY_SOURCE"] == source
+def test_what_may_not_be_read_is_not_asked_for(rights: dict[str, bool], source: str, withheld: str) -> None:
+    found = environment(rendered({"rights": rights}))
+    assert (found["VACANCY_SOURCE"], found["VACANCY_WITHHELD"]) == (source, withheld)
 
 
 # --- The documentation, and the value sets ----------------------------------------------------------------------------

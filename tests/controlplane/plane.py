@@ -1,10 +1,11 @@
 """A real Kubernetes control plane on loopback, without containers: etcd and three Kubernetes programs.
 
-There is no kubelet: a bound pod stays Pending with `spec.nodeName` set, and goes only when it is deleted with grace
-period 0.
+There is no kubelet, unless `kubelet.py` stands in for it: a bound pod stays Pending with `spec.nodeName` set, and goes
+only when it is deleted with grace period 0.
 """
 
 import itertools
+import json
 import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,16 @@ from tests.controlplane.credentials import new_credentials
 from tests.controlplane.process import Server, free_port
 from tests.controlplane.programs import Kubernetes, etcd
 from tests.controlplane.waiting import until
+
+# Who did what, for service accounts alone: what a program did shows which rights it uses.
+_AUDIT_POLICY = """\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- {level: Metadata, userGroups: ["system:serviceaccounts"]}
+- {level: None}
+"""
 
 _NODE_SIZE = {"cpu": "64", "memory": "256Gi", "pods": "110"}
 
@@ -46,6 +57,8 @@ class ControlPlane:
             self._credentials, {"DRAResourcePoolStatus": True} if feature_gates is None else feature_gates
         )
         self._runtime_config = runtime_config
+        self._audit = directory / "audit-policy.yaml", directory / "audit.log"
+        self._audit[0].write_text(_AUDIT_POLICY)
         self._etcd_port = free_port()
         self._port = free_port()
         self._servers: dict[str, Server] = {}
@@ -103,7 +116,7 @@ class ControlPlane:
     def start_apiserver(self) -> None:
         """Start the API server, at its old address if it ran before, and return when it is ready."""
         self._start(
-            self._kubernetes.apiserver(self._port, self._etcd_port, self._runtime_config),
+            self._kubernetes.apiserver(self._port, self._etcd_port, self._runtime_config, self._audit),
             lambda: self._healthy(self._port, path="/readyz"),
         )
 
@@ -122,6 +135,12 @@ class ControlPlane:
             check=False,
             env=os.environ | {"KUBECACHEDIR": str(self._directory / "kubectl-cache")},
         )
+
+    def audit(self, namespace: str) -> list[Json]:
+        """What the service accounts of a namespace have asked of the API server, as audit events, the oldest first."""
+        accounts = f"system:serviceaccount:{namespace}:"
+        events = map(json.loads, self._audit[1].read_text().splitlines())
+        return [event for event in events if event["user"]["username"].startswith(accounts)]
 
     def service_account_token(self, namespace: str, name: str) -> str:
         """A token of that service account, good for an hour (TokenRequest)."""

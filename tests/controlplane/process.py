@@ -4,7 +4,7 @@ import atexit
 import secrets
 import socket
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tests.controlplane.waiting import until
@@ -20,17 +20,30 @@ class NotReady(Exception):
 class Server:
     """One program that runs until `stop`, or until this interpreter exits."""
 
-    def __init__(self, command: Sequence[str], log: Path) -> None:
+    def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
+        """`environment`: all of it; by default that of this interpreter."""
         self._program = Path(command[0]).name
         self._log = log
         with log.open("ab") as output:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment
+            )
         atexit.register(self.stop)
 
     @property
     def pid(self) -> int:
         """Its process id."""
         return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """As a shell would say it; None while it runs."""
+        code = self._process.poll()
+        return 128 - code if code is not None and code < 0 else code
+
+    def terminate(self) -> None:
+        """SIGTERM. Return at once."""
+        self._process.terminate()
 
     def wait(self, ready: Callable[[], bool]) -> None:
         """Return as soon as `ready` says so. Raises `NotReady`."""
@@ -43,7 +56,7 @@ class Server:
 
     def stop(self) -> None:
         """SIGTERM, and SIGKILL after a grace period. Return when the process is gone; a second call does nothing."""
-        self._process.terminate()
+        self.terminate()
         try:
             self._process.wait(_GRACE_SECONDS)
         except subprocess.TimeoutExpired:

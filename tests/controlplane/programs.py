@@ -34,8 +34,11 @@ class Kubernetes:
     credentials: Credentials
     feature_gates: Mapping[str, bool]
 
-    def apiserver(self, port: int, etcd_port: int, runtime_config: Sequence[str]) -> list[str]:
-        """The API server, asking certificates and service-account tokens, with RBAC."""
+    def apiserver(
+        self, port: int, etcd_port: int, runtime_config: Sequence[str], audit: tuple[Path, Path]
+    ) -> list[str]:
+        """The API server, asking certificates and service-account tokens, with RBAC; `audit`: policy and log."""
+        policy, log = audit
         public, private = self.credentials.service_accounts
         return [
             "kube-apiserver",
@@ -48,7 +51,10 @@ class Kubernetes:
             "--service-account-issuer=https://kubernetes.default.svc",
             "--service-cluster-ip-range=10.0.0.0/24",
             "--endpoint-reconciler-type=none",  # an endpoint can't be on loopback
+            "--enable-aggregator-routing=true",  # sends to the endpoints of a Service: there is no kube-proxy
             f"--runtime-config={','.join(runtime_config)}",
+            f"--audit-policy-file={policy}",
+            f"--audit-log-path={log}",
         ]
 
     def controller_manager(self, port: int, kubeconfig: Path) -> list[str]:

@@ -26,6 +26,17 @@ auto
 {{- join "," $entries -}}
 {{- end }}
 
+{{/* What can't be read isn't asked for. */}}
+{{- define "vacancy.withheld" -}}
+{{- $names := list -}}
+{{- range $right, $name := dict "claims" "claims" "nodes" "nodes" "taintRules" "taint-rules" -}}
+{{- if not (index $.Values.rights $right) -}}
+{{- $names = append $names $name -}}
+{{- end -}}
+{{- end -}}
+{{- join "," $names -}}
+{{- end }}
+
 {{- define "vacancy.settings" -}}
 {{- $settings := dict
   "ALLOW_QUEUE_LABEL" .Values.allowQueueLabel
@@ -48,6 +59,7 @@ auto
   "WAKE" .Values.wake.enabled
   "WARN_ONLY_FOR" (join "," .Values.warnOnlyFor)
   "WEB_LISTEN" .Values.webListen
+  "WITHHELD" (include "vacancy.withheld" .)
 -}}
 {{- if eq .Values.tls.mode "self-managed" -}}
 {{- $_ := set $settings "TLS_SECRET" (printf "%s/%s" .Release.Namespace (include "vacancy.tlsSecret" .)) -}}
@@ -57,6 +69,9 @@ auto
 {{- end -}}
 {{- range $name, $value := $settings }}
 - name: VACANCY_{{ $name }}
-  value: {{ $value | toString | quote }}
+  {{- /* An empty value would be a field that the API server drops, and others can't apply without a conflict. */}}
+  {{- with $value | toString }}
+  value: {{ . | quote }}
+  {{- end }}
 {{- end }}
 {{- end }}
