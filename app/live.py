@@ -74,12 +74,13 @@ class Live:
         self._unreachable = ""
 
     @classmethod
-    async def connect(
+    async def connect(  # noqa: PLR0913 - the cluster, and all that `__init__` wants
         cls,
         kubeconfig: Path | None,
         context: str | None,
         policy: Policy,
         now: Callable[[], float],
+        *,
         refresh_seconds: float,
         withheld: Collection[str] = (),
     ) -> Self:

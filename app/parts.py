@@ -28,6 +28,7 @@ def rules(settings: Settings) -> Rules:
         owners={owner: Mode(mode) for owner, mode in settings.owner_policy.items()},
         refuse_never_fits=settings.never_fits == "refuse",
         quota_words_for=settings.quota_words_for,
+        warn_only_for=settings.warn_only_for,
         audience=readers(settings),
     )
 

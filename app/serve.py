@@ -247,7 +247,12 @@ async def open_cluster(settings: Settings, problems: list[str]) -> "Embedded | L
     policy, now = judgement_policy(settings), clock(settings)
     try:
         return await Live.connect(
-            settings.kubeconfig, settings.context or None, policy, now, settings.refresh_seconds, settings.withheld
+            settings.kubeconfig,
+            settings.context or None,
+            policy,
+            now,
+            refresh_seconds=settings.refresh_seconds,
+            withheld=settings.withheld,
         )
     except BadConfig as error:
         problems.append(f"no cluster: {error}; or expected --manifests PATH")

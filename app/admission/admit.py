@@ -65,6 +65,10 @@ QUOTA_WORDS_FOR: Final = (
 """User names of Argo Workflows (its manifests and its chart) and Tekton. Both give up on a denial unless it is
 Forbidden and says `exceeded quota`; then they wait and try again."""
 
+WARN_ONLY_FOR: Final = ("system:serviceaccount:*:hub",)
+"""JupyterHub's hub (as its chart calls it) makes bare pods. It takes a denial as final, and after five failures in a
+row the chart's hub restarts itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:
@@ -78,6 +82,8 @@ class Rules:
     """Whether a pod that asks for more than any node has is refused too."""
     quota_words_for: tuple[str, ...] = QUOTA_WORDS_FOR
     """User names, with `*`, `?` and `[…]` as in a shell."""
+    warn_only_for: tuple[str, ...] = WARN_ONLY_FOR
+    """The same; pods that these create are not refused. `system:serviceaccount:NAMESPACE:*` is a whole namespace."""
     audience: Audience = field(default_factory=Audience)
     """What sentences say to everybody; who is asking is filled in for each request."""
 
@@ -117,8 +123,12 @@ def admit(request: AdmissionRequest, verdict: Verdict, rules: Rules, now: float)
         return Decision(allowed=True, mode=mode, reason=verdict.reason)
     annotations = audit_annotations(verdict, now)
     if mode is Mode.ENFORCE and _is_refused(verdict, rules):
-        status = _refusal(request, verdict, rules, now)
-        return Decision(allowed=False, mode=mode, reason=verdict.reason, status=status, audit_annotations=annotations)
+        if not _matches(request.username, rules.warn_only_for):
+            status = _refusal(request, verdict, rules, now)
+            return Decision(
+                allowed=False, mode=mode, reason=verdict.reason, status=status, audit_annotations=annotations
+            )
+        mode = Mode.WARN
     warnings = explain.warnings(verdict, _audience(request.pod, rules), now) if mode in _TALKING else ()
     return Decision(allowed=True, mode=mode, reason=verdict.reason, warnings=warnings, audit_annotations=annotations)
 
@@ -133,9 +143,9 @@ def unjudged_workload(request: AdmissionRequest, rules: Rules) -> Decision | Non
     return None if is_written else Decision(allowed=True, mode=rules.mode)
 
 
-def advise(verdict: Verdict, rules: Rules, now: float) -> Decision:
-    """The answer to a workload: warnings at most. A person reads them; what may be refused is its pods, later."""
-    warnings = explain.warnings(verdict, rules.audience, now) if rules.mode in _TALKING else ()
+def advise(verdict: Verdict, pods: int, rules: Rules, now: float) -> Decision:
+    """The answer to a workload that makes so many pods: warnings at most. What may be refused is the pods, later."""
+    warnings = explain.workload_warnings(verdict, pods, rules.audience, now) if rules.mode in _TALKING else ()
     return Decision(allowed=True, mode=rules.mode, reason=verdict.reason, warnings=warnings)
 
 
@@ -155,19 +165,20 @@ def not_checked(reason: Reason, detail: str = "", mode: Mode = Mode.ENFORCE) -> 
 
 def effective_mode(pod: Pod | None, rules: Rules) -> Mode:
     """The namespace's mode, or that of the owner's kind where it is milder."""
-    return min(rules.mode, owner_mode(_controller(pod), rules.owners), key=_MILDEST_FIRST.index)
+    return min(rules.mode, owner_mode(controller(pod), rules.owners), key=_MILDEST_FIRST.index)
 
 
-def owner_mode(controller: OwnerReference | None, owners: Mapping[str, Mode]) -> Mode:
+def owner_mode(owner: OwnerReference | None, owners: Mapping[str, Mode]) -> Mode:
     """The mode of an owner kind. The most specific key wins; of equals, the platform team's before the default."""
-    kind = controller.kind if controller else BARE_POD
-    group = controller.api_version.rpartition("/")[0] if controller else ""
+    kind = owner.kind if owner else BARE_POD
+    group = owner.api_version.rpartition("/")[0] if owner else ""
     exact = f"{kind}.{group}" if group else kind
     candidates = (owners.get(exact), owners.get(kind), DEFAULT_OWNERS.get(exact), owners.get(ANY_OWNER))
     return next((mode for mode in candidates if mode is not None), DEFAULT_OWNERS[ANY_OWNER])
 
 
-def _controller(pod: Pod | None) -> OwnerReference | None:
+def controller(pod: Pod | None) -> OwnerReference | None:
+    """The owner that made the pod, and makes it again when it is refused; None: a bare pod."""
     owners = (pod.metadata.owner_references if pod else None) or ()
     return next((owner for owner in owners if owner.controller), None)
 
@@ -180,13 +191,13 @@ def _is_refused(verdict: Verdict, rules: Rules) -> bool:
 
 
 def _audience(pod: Pod | None, rules: Rules) -> Audience:
-    return replace(rules.audience, controlled=True) if _controller(pod) else rules.audience
+    return replace(rules.audience, controlled=True) if controller(pod) else rules.audience
 
 
 def _refusal(request: AdmissionRequest, verdict: Verdict, rules: Rules, now: float) -> Status:
     """403 Forbidden, nothing else: kubectl rewords 422, clients stall on 429, controllers take 409 for a name clash."""
     audience = _audience(request.pod, rules)
-    if _wants_quota_words(request.username, rules.quota_words_for):
+    if _matches(request.username, rules.quota_words_for):
         audience = replace(audience, quota_words=True)
     needs = (need for need in verdict.needs if need.outcome is verdict.outcome)
     causes = tuple(StatusCause(need.reason, explain.evidence(need, audience), need.field) for need in needs)
@@ -199,7 +210,7 @@ def _refusal(request: AdmissionRequest, verdict: Verdict, rules: Rules, now: flo
     )
 
 
-def _wants_quota_words(username: str, patterns: tuple[str, ...]) -> bool:
+def _matches(username: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatchcase(username, pattern) for pattern in patterns)
 
 

@@ -73,6 +73,7 @@ class _PodRequest(_Request, frozen=True):
 
 class _WorkloadRequest(_Request, frozen=True):
     object: Raw = Raw(b"null")
+    old_object: Raw = Raw(b"null")
 
 
 class _Envelope(View, frozen=True):
@@ -116,6 +117,8 @@ class AdmissionRequest(Value, frozen=True):
     """The object, of a request about pods."""
     workload: Raw | None = None
     """The object as it came, of a request about workloads."""
+    workload_before: Raw | None = None
+    """The object as it was until now, of an update."""
 
 
 def decode_review(body: bytes) -> AdmissionRequest:
@@ -138,10 +141,13 @@ def decode_workload_review(body: bytes) -> AdmissionRequest:
     except (msgspec.DecodeError, RecursionError) as error:
         return _unreadable(body, error)
     request = _answerable(review, review.request)
-    return _admission_request(request, workload=request.object)
+    before = None if bytes(request.old_object) == b"null" else request.old_object
+    return _admission_request(request, workload=request.object, before=before)
 
 
-def _admission_request(request: _Request, *, pod: Pod | None = None, workload: Raw | None = None) -> AdmissionRequest:
+def _admission_request(
+    request: _Request, *, pod: Pod | None = None, workload: Raw | None = None, before: Raw | None = None
+) -> AdmissionRequest:
     group, resource = request.resource.group, request.resource.resource
     return AdmissionRequest(
         uid=request.uid,
@@ -155,6 +161,7 @@ def _admission_request(request: _Request, *, pod: Pod | None = None, workload: R
         username=request.user_info.username,
         pod=pod,
         workload=workload,
+        workload_before=before,
     )
 
 

@@ -2,7 +2,8 @@
 
 `python -m app.cluster.rights` prints the ClusterRoles; the chart ships what it prints, and the tests run with a service
 account that has these rights and no others. What must not come in: a Secret, a wildcard, and the `status` of a
-ResourcePoolStatusRequest: whoever may write that one can forge a count.
+ResourcePoolStatusRequest: whoever may write that one can forge a count. A `status` that may be written says how that is
+bounded.
 """
 
 import sys
@@ -79,7 +80,25 @@ WITNESS = Role(
     ),
 )
 
-ROLES = (CORE, WITNESS)
+_WAKES = "Annotations that wake a refused"
+_BOUND = "The chart's policy lets nothing else of it change."
+
+WAKE = Role(
+    "vacancy-wake",
+    "Waking the owners of refused pods when a device is free. Without it they wait for up to 1000 s.",
+    (
+        Right(CORE_GROUP, ("replicationcontrollers/status",), ("patch",), f"{_WAKES} ReplicationController. {_BOUND}"),
+        Right(
+            "apps",
+            ("replicasets/status", "statefulsets/status"),
+            ("patch",),
+            f"{_WAKES} ReplicaSet or StatefulSet. {_BOUND}",
+        ),
+        Right("batch", ("jobs/status",), ("patch",), f"{_WAKES} Job. {_BOUND}"),
+    ),
+)
+
+ROLES = (CORE, WITNESS, WAKE)
 
 _HEAD = """\
 # Written by `python -m app.cluster.rights`; change the list there.

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, assert_never
 
+from msgspec.structs import replace
+
 from app.dra.reasons import Reason
 from app.dra.scope import QUEUE_LABEL
 from app.dra.verdict import NeedVerdict, Outcome, Unreachable, Verdict
@@ -131,6 +133,45 @@ def warnings(verdict: Verdict, audience: Audience, now: float) -> tuple[str, ...
     else:
         lines = []
     return tuple(dict.fromkeys(line for line in lines if line))[:WARNINGS_LIMIT]
+
+
+def workload_warnings(verdict: Verdict, pods: int, audience: Audience, now: float) -> tuple[str, ...]:
+    """The same for an object whose controller makes so many of these pods: how many fit, and what becomes of the rest.
+
+    Whether the rest is refused and repeated or waits in the scheduler's queue is the mode's choice; to who reads this
+    it is the same.
+    """
+    lines = warnings(verdict, audience, now)
+    if verdict.outcome in {Outcome.UNKNOWN, Outcome.NEVER} or any(need.never_fits for need in verdict.needs):
+        return lines
+    short = min(verdict.needs, key=_pods_with_room, default=None)
+    fitting = pods if short is None else _pods_with_room(short)
+    if short is None or fitting >= pods:
+        return lines
+    if not lines:
+        free = _deciding(short).free or 0
+        asked = f"{number(pods)} x {number(short.count)} asked"
+        lines = (_warning(replace(short, reason=Reason.FewerThanAsked), f"{number(free)} free, {asked}"),)
+    return (*lines[: WARNINGS_LIMIT - 1], _outlook(int(fitting), pods, audience, exact=short.count == 1))
+
+
+def _pods_with_room(need: NeedVerdict) -> float:
+    """How many pods find what this need asks for, or a few more: it has to be on one node each. Not known: any number.
+
+    A pod that finds something, but nowhere enough, finds no room.
+    """
+    free = _deciding(need).free
+    if need.outcome is Outcome.FULL or need.reason is Reason.FewerThanAsked:
+        return 0
+    return float("inf") if need.outcome is not Outcome.ROOM or free is None or not need.count else free // need.count
+
+
+def _outlook(fitting: int, pods: int, audience: Audience, *, exact: bool) -> str:
+    """`2 of 8 pods fit now; the others start by themselves when devices are free`, with the link if there is room."""
+    fit = f"{'' if exact or not fitting else 'at most '}{number(fitting)} of {counted_noun(pods, 'pod')} fit"
+    rest = "it starts by itself" if pods == 1 else f"{'the others' if fitting else 'they'} start by themselves"
+    said = f"{fit}{'s' if pods == 1 else ''} now; {rest} when devices are free"
+    return next(text for text in (f"{said}. {_link(audience)}".strip(". "), said) if len(text) <= WARNING_LIMIT)
 
 
 def not_checked(reason: Reason, detail: str = "") -> str:

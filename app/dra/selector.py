@@ -18,7 +18,7 @@ import msgspec
 from cel_expr_python import cel  # type: ignore[import-untyped] # has stubs and, up to 0.1.3, no py.typed
 
 from app.dra.quantity import parse_quantity
-from app.dra.selector_kinds import Kind, is_trusted
+from app.dra.selector_kinds import Kind, is_trusted, mixes_up_variables
 from app.dra.selector_library import environment, is_usual, quantity_carrier, semver_carrier
 from app.dra.selector_reads import Read, device_map, domain_maps, fails_without_fields, is_bounded, reads, steps
 from app.dra.selector_syntax import Form, Node, parse, tokens
@@ -183,7 +183,7 @@ def _compiled(text: str) -> _Program | None:
     try:
         source = tokens(text)
         tree = parse(source)
-        if not is_bounded(tree):
+        if not is_bounded(tree) or mixes_up_variables(tree):
             return None
         words = [token.text for token in source]
         taken = list(domain_maps(tree))

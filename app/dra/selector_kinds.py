@@ -26,6 +26,7 @@ class Kind(Enum):
     """What a value is, as far as carriers go."""
 
     PLAIN = auto()  # no carrier in it; or an error
+    ERROR = auto()  # an error for certain: an entry the device does not have
     SEMVER = auto()
     QUANTITY = auto()  # equal carriers exactly when the quantities are equal
     UNUSUAL_QUANTITY = auto()
@@ -61,6 +62,8 @@ _METHODS: dict[str, Kind] = {
     "ip": Kind.IP,
 }
 _TESTS = ("all", "exists", "exists_one", "existsOne")
+_ENDING_EARLY = ("all", "exists")
+_BINDING = ("bind", "optMap", "optFlatMap", "sortBy")
 _ELEMENTS = {Kind.SEMVERS: Kind.SEMVER, Kind.UNORDERED: Kind.PLAIN, Kind.NESTED: Kind.UNORDERED}
 _NAMESPACES = ("cel", "optional", "sets", "lists", "strings", "ip")
 
@@ -78,6 +81,22 @@ def is_trusted(root: Node, contents: Mapping[Read, Kind]) -> bool:
     except (Untrusted, ValueError, IndexError):  # the last two: a macro with other arguments than it has
         return False
     return True
+
+
+def mixes_up_variables(root: Node) -> bool:
+    """Whether a loop that ends early may leave its variable where the engine takes it for that of a later `cel.bind`.
+
+    `[1, 2].exists(k, true) && cel.bind(x, 5, x == 5)` is false in cel-expr-python 0.1.3. Only if one stands in the body
+    of the other they have places of their own.
+    """
+    methods = [node for node in root.walk() if node.form is Form.METHOD]
+    loops = [node for node in methods if node.text in _ENDING_EARLY]
+    bindings = [node for node in methods if node.text in _BINDING]
+    return any(not _in_body(binding, loop) and not _in_body(loop, binding) for loop in loops for binding in bindings)
+
+
+def _in_body(node: Node, of: Node) -> bool:
+    return any(node is each for each in of.parts[-1].walk())
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +119,14 @@ class _Check:
                 kind = self._operator(node, scope)
             case Form.COLLECTION:
                 kinds = {self.kind(part, scope) for part in node.parts}
-                kind = Kind.PLAIN if kinds <= {Kind.PLAIN} else Kind.MIXED
+                kind = Kind.PLAIN if kinds <= {Kind.PLAIN, Kind.ERROR} else Kind.MIXED
             case _:
                 kind = Kind.PLAIN
         return kind
 
     def _plain(self, nodes: tuple[Node, ...], scope: _Scope) -> Kind:
         for node in nodes:
-            if self.kind(node, scope) is not Kind.PLAIN:
+            if self.kind(node, scope) not in (Kind.PLAIN, Kind.ERROR):
                 raise Untrusted("a carrier where Kubernetes may have an error")
         return Kind.PLAIN
 
@@ -137,6 +156,8 @@ class _Check:
             for read, kind in self.contents.items()
             if read.field == domain.field and domain.name in (None, read.domain) and name in (None, read.name)
         }
+        if not kinds and None not in (domain.name, name):
+            return Kind.ERROR
         return _join(*kinds) if kinds else Kind.PLAIN
 
     def _call(self, node: Node, scope: _Scope) -> _Kind:
@@ -210,6 +231,8 @@ class _Check:
         kinds = {self.kind(body, inner) for body in bodies}
         if node.text in _TESTS:
             return Kind.PLAIN
+        if source is Kind.ERROR:
+            return Kind.ERROR
         if node.text == "filter" and not isinstance(source, Domain):
             return source
         ordered = source is Kind.PLAIN
@@ -227,6 +250,8 @@ class _Check:
             return Kind.PLAIN
         if node.text in ("==", "!="):
             kinds = [self._entries(kind, None) if isinstance(kind, Domain) and kind.name else kind for kind in kinds]
+        if Kind.ERROR in kinds:
+            return Kind.ERROR
         left, right = kinds[0], kinds[-1]
         if node.text in ("==", "!="):
             # A carrier on the left of another type is an error in Kubernetes; on the right it is just not equal.
@@ -246,6 +271,8 @@ def _result(method: str, target: _Kind, arguments: list[_Kind]) -> _Kind:
     """The kind of what a method returns."""
     if method in ("value", "or", "orValue"):
         return _join(target, *arguments)
+    if Kind.ERROR in (target, *arguments):
+        return Kind.ERROR
     if method in _METHODS and target in (*_CARRIERS, Kind.PLAIN, Kind.MIXED):
         return _METHODS[method]
     if method == "flatten" and target is Kind.NESTED:
@@ -258,12 +285,15 @@ def _result(method: str, target: _Kind, arguments: list[_Kind]) -> _Kind:
 
 
 def _join(*kinds: _Kind) -> _Kind:
-    """The kind of a value that is of one of these kinds."""
-    return kinds[0] if len(set(kinds)) == 1 else Kind.MIXED
+    """The kind of a value that is of one of these kinds; an error is no value."""
+    values = set(kinds) - {Kind.ERROR} or {Kind.ERROR}
+    return values.pop() if len(values) == 1 else Kind.MIXED
 
 
 def _optional(kind: _Kind) -> _Kind:
     """The kind of an optional value: it is no carrier, but has one in it."""
+    if kind is Kind.ERROR:
+        return Kind.PLAIN  # nothing in it
     return Kind.MIXED if kind in _CARRIERS else kind
 
 

@@ -34,10 +34,15 @@ class Workload:
     """The template as a pod: its metadata and spec, without an owner, with what admission adds."""
     replicas: int
     """Pods that are to run at the same time; 0 when scaled to zero."""
+    new_pods: int
+    """Of these, the ones that this version of the object makes: all of a new template, else what is added."""
     owner_kind: str
     """Kind of the controller that will own the pods: ReplicaSet for a Deployment, Job for a CronJob."""
     controlled: bool
     """Whether a controller made this object too: then nobody is looking at its warnings."""
+
+
+_NONE = Raw(b"null")
 
 
 class _TypeMeta(View, frozen=True):
@@ -45,11 +50,13 @@ class _TypeMeta(View, frozen=True):
 
 
 class _Spec(View, frozen=True):
-    """`spec` of all six kinds; the API server's default of both counts is 1."""
+    """`spec` of all six kinds; the API server's default of `replicas` and `parallelism` is 1."""
 
-    template: Pod | None = None
+    template: Raw = _NONE
     replicas: int | None = None
     parallelism: int | None = None
+    completions: int | None = None
+    suspend: bool | None = None
     job_template: "_JobTemplate | None" = None
 
 
@@ -64,31 +71,59 @@ class _Object(View, frozen=True):
 
 _type_meta = msgspec.json.Decoder(_TypeMeta)
 _object = msgspec.json.Decoder(_Object)
+_pod = msgspec.json.Decoder(Pod)
 
 
-def pod_of_workload(kind: str, document: bytes | Raw) -> Workload | None:
+def pod_of_workload(kind: str, document: bytes | Raw, before: bytes | Raw | None = None) -> Workload | None:
     """The pod an object of this kind makes, and how many of them; None: not one of the six kinds in their API group.
 
-    Raises msgspec.DecodeError when it is one of them but cannot be read, or has no template.
+    `before`: the object as it was until now; None: there was none. Raises msgspec.DecodeError when it is one of them
+    but cannot be read, or has no template.
     """
     api_version, owner_kind = _API_VERSION_AND_OWNER.get(kind, ("", ""))
     # Looked at first: other groups have kinds of these names too (batch.volcano.sh Job), of another shape.
     if not api_version or _type_meta.decode(document).api_version != api_version:
         return None
     found = _object.decode(document)
-    spec = found.spec.job_template.spec if found.spec.job_template else found.spec
-    if spec.template is None:
+    spec = _pod_spec(found)
+    if bytes(spec.template) == bytes(_NONE):
         raise msgspec.ValidationError(f"{kind} without a pod template")
-    replicas = spec.parallelism if owner_kind == "Job" else spec.replicas
     metadata = found.metadata
     return Workload(
         name=metadata.name or metadata.generate_name,
         namespace=metadata.namespace,
-        pod=as_admitted(spec.template),
-        replicas=1 if replicas is None else replicas,
+        pod=as_admitted(_pod.decode(spec.template)),
+        replicas=_replicas(spec),
+        new_pods=_started(found) if before is None else _added(found, _object.decode(before)),
         owner_kind=owner_kind,
         controlled=any(owner.controller for owner in metadata.owner_references or ()),
     )
+
+
+def _pod_spec(workload: _Object) -> _Spec:
+    """Where the template is."""
+    job_template = workload.spec.job_template
+    return workload.spec if job_template is None else job_template.spec
+
+
+def _replicas(spec: _Spec) -> int:
+    """Pods at the same time; a Job starts no more than it wants to complete."""
+    wanted = spec.replicas if spec.parallelism is None else spec.parallelism
+    wanted = 1 if wanted is None else wanted
+    return wanted if spec.completions is None else min(wanted, spec.completions)
+
+
+def _started(workload: _Object) -> int:
+    """Pods of a new object; a suspended one makes none."""
+    spec = _pod_spec(workload)
+    return 0 if workload.spec.suspend or spec.suspend else _replicas(spec)
+
+
+def _added(workload: _Object, before: _Object) -> int:
+    """Pods that a change makes. The API server writes an unchanged template in the same bytes."""
+    started = _started(workload)
+    is_same = bytes(_pod_spec(workload).template) == bytes(_pod_spec(before).template)
+    return max(0, started - _started(before)) if is_same else started
 
 
 def as_admitted(pod: Pod) -> Pod:

@@ -15,7 +15,18 @@ from typing import Protocol
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from app.admission.admit import Decision, Mode, Rules, admit, advise, not_checked, unjudged, unjudged_workload
+from app.admission.admit import (
+    Decision,
+    Mode,
+    Rules,
+    admit,
+    advise,
+    controller,
+    not_checked,
+    unjudged,
+    unjudged_workload,
+)
+from app.admission.repeats import Repeats
 from app.admission.review import (
     CONTENT_TYPE,
     MAX_BODY_BYTES,
@@ -25,11 +36,12 @@ from app.admission.review import (
     decode_workload_review,
     encode_response,
 )
-from app.dra.demand import ClaimReferences, Lookups, claim_references
-from app.dra.judgement import World, judge
+from app.dra.demand import ClaimReferences, Lookups, PodDemand, claim_references
+from app.dra.judgement import World, demand_and_verdict
 from app.dra.objects import Pod
 from app.dra.reasons import Reason
 from app.dra.verdict import Outcome, Verdict
+from app.dra.wake import WakeQueue
 from app.dra.workloads import pod_of_workload
 from app.metrics import DoorCounts
 from app.web.probes import Probes
@@ -61,9 +73,12 @@ class AdmissionDoor:
         now: Callable[[], float],
         counts: DoorCounts,
         probes: Probes,
+        wake: WakeQueue | None = None,
     ) -> None:
+        """`wake`: hears of who is refused; None: nobody will be woken."""
         self._world, self._reader, self._now = world, reader, now
-        self._counts, self._probes = counts, probes
+        self._counts, self._probes, self._wake = counts, probes, wake
+        self._repeats = Repeats()
         self._logged: dict[str, set[str]] = {}
         of_pods: Mapping[str, Rules] = {
             "/validate": rules,
@@ -125,7 +140,7 @@ class AdmissionDoor:
                 self._log_once(logging.WARNING, "review not understood", request.problem)
             self._counts.answered("allow" if decision.allowed else "deny", decision.mode)
             if not decision.allowed:
-                _log_refusal(request, decision)
+                self._note_refusal(request, decision)
             return content
 
         return answer
@@ -134,28 +149,57 @@ class AdmissionDoor:
         decision = unjudged(request, rules)
         if decision is not None or request.pod is None:
             return self._counted(decision or not_checked(Reason.UnknownField, mode=rules.mode))
-        verdict = await self._verdict(request.pod, request.namespace)
-        return admit(request, verdict, rules, self._now())
+        demand, verdict = await self._verdict(request.pod, request.namespace)
+        decision = admit(request, verdict, rules, self._now())
+        wake = self._wake if demand.needs else None
+        if wake is not None and self._is_let_through(wake, request, decision, demand, verdict):
+            decision = admit(request, verdict, replace(rules, mode=Mode.WARN), self._now())
+        return decision
+
+    def _is_let_through(
+        self, wake: WakeQueue, request: AdmissionRequest, decision: Decision, demand: PodDemand, verdict: Verdict
+    ) -> bool:
+        """Tell those who wake owners what becomes of a pod, and hear whether they want a refused one let through."""
+        owner = controller(request.pod)
+        if request.dry_run:
+            return False
+        if decision.allowed:
+            wake.admitted(owner.uid if owner else "", demand, verdict, self._world(), self._now())
+            return False
+        if owner is None or verdict.outcome is not Outcome.FULL:
+            return False  # nobody repeats it, or repeating it is of no use: what never fits is not waited for
+        return wake.refused(owner, request.namespace, demand, self._now())
 
     async def _decide_workload(self, request: AdmissionRequest, rules: Rules) -> Decision:
         decision = unjudged_workload(request, rules)
         if decision is not None or request.workload is None:
             return self._counted(decision or Decision(allowed=True, mode=rules.mode))
         try:
-            workload = pod_of_workload(request.kind, request.workload)
+            workload = pod_of_workload(request.kind, request.workload, request.workload_before)
         except msgspec.DecodeError as error:
             return self._counted(not_checked(Reason.UnknownField, str(error), rules.mode))
-        if workload is None or workload.controlled:
+        if workload is None or workload.controlled or not workload.new_pods:
             return Decision(allowed=True, mode=rules.mode)
-        return advise(await self._verdict(workload.pod, request.namespace), rules, self._now())
+        _, verdict = await self._verdict(workload.pod, request.namespace)
+        return advise(verdict, workload.new_pods, rules, self._now())
 
-    async def _verdict(self, pod: Pod, namespace: str) -> Verdict:
+    async def _verdict(self, pod: Pod, namespace: str) -> tuple[PodDemand, Verdict]:
         lookups = _NO_LOOKUPS
         if pod.spec.resource_claims:
             lookups = await self._reader.lookups(namespace, claim_references(pod))
-        verdict = judge(pod, namespace, lookups, self._world(), self._now())
+        demand, verdict = demand_and_verdict(pod, namespace, lookups, self._world(), self._now())
         self._counts.judged(verdict.outcome, verdict.reason)
-        return verdict
+        return demand, verdict
+
+    def _note_refusal(self, request: AdmissionRequest, decision: Decision) -> None:
+        """Count it, and log it unless the owner's last one was a moment ago."""
+        owner = controller(request.pod)
+        is_repeat = owner is not None and self._repeats.is_repeat(owner.uid, self._now())
+        self._counts.refused(is_repeat=is_repeat)
+        if not is_repeat:
+            name = f"{owner.kind}/{owner.name}" if owner else ""
+            facts = {"uid": request.uid, "namespace": request.namespace, "owner": name, "reason": decision.reason or ""}
+            _log.info("refused", extra={"facts": {fact: _brief(text) for fact, text in facts.items()}})
 
     def _counted(self, decision: Decision) -> Decision:
         if decision.reason is not None:
@@ -226,13 +270,6 @@ def _encoded(uid: str, decision: Decision) -> bytes:
         warnings=decision.warnings,
         audit_annotations=decision.audit_annotations,
     )
-
-
-def _log_refusal(request: AdmissionRequest, decision: Decision) -> None:
-    owners = (request.pod.metadata.owner_references if request.pod else None) or ()
-    owner = next((f"{owner.kind}/{owner.name}" for owner in owners if owner.controller), "")
-    facts = {"uid": request.uid, "namespace": request.namespace, "owner": owner, "reason": decision.reason or ""}
-    _log.info("refused", extra={"facts": {name: _brief(text) for name, text in facts.items()}})
 
 
 def _brief(text: str) -> str:

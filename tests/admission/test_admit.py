@@ -1,5 +1,6 @@
 """Rules: mode x verdict x owner x age, and the texts and bytes that come of it."""
 
+import dataclasses
 import itertools
 import json
 from collections.abc import Mapping
@@ -177,6 +178,29 @@ def test_the_milder_of_namespace_and_owner_applies() -> None:
         assert decision.allowed is (decision.mode is not ENFORCE)
 
 
+WARNED_ONLY = {
+    "system:serviceaccount:jupyter:hub": WARN,
+    "system:serviceaccount:jupyter:hub-of-somebody": ENFORCE,
+    "system:serviceaccount:kube-system:replicaset-controller": ENFORCE,
+    "hub": ENFORCE,
+}
+
+
+@pytest.mark.parametrize("username", WARNED_ONLY)
+def test_pods_of_a_requester_that_takes_a_refusal_as_final_are_not_refused(username: str) -> None:
+    decision = admit(request(username=username), FULL, Rules(), NOW)
+    assert decision.mode is WARNED_ONLY[username]
+    assert effect(decision) == (WARNED if WARNED_ONLY[username] is WARN else REFUSED)
+
+
+def test_such_requesters_are_listed_by_the_platform_team_by_name_or_by_namespace() -> None:
+    rules = Rules(warn_only_for=("system:serviceaccount:batch:*", "jane"))
+    assert effect(admit(BARE, FULL, rules, NOW)) == WARNED
+    assert effect(admit(request(username="system:serviceaccount:batch:runner"), FULL, rules, NOW)) == WARNED
+    assert effect(admit(request(username="system:serviceaccount:jupyter:hub"), FULL, rules, NOW)) == REFUSED
+    assert effect(admit(BARE, FULL, dataclasses.replace(rules, mode=AUDIT), NOW)) == SILENT
+
+
 def test_an_owner_that_is_no_controller_does_not_count() -> None:
     for controller in (None, False):
         owner = OwnerReference(kind="RayCluster", name="r", api_version="ray.io/v1", controller=controller)
@@ -347,9 +371,10 @@ def test_a_pod_without_devices_costs_a_plain_answer() -> None:
 
 
 def test_a_workload_is_never_refused() -> None:
-    assert advise(FULL, Rules(), NOW).warnings == (HEAD, f"{ALL_TAKEN}, counted 37s ago", ADVICE)
+    fitting = "0 of 3 pods fit now; they start by themselves when devices are free"
+    assert advise(FULL, 3, Rules(), NOW).warnings == (HEAD, f"{ALL_TAKEN}, counted 37s ago", fitting)
     for verdict, mode in itertools.product(VERDICTS, Mode):
-        decision = advise(verdict, Rules(mode=mode, refuse_never_fits=True), NOW)
+        decision = advise(verdict, 3, Rules(mode=mode, refuse_never_fits=True), NOW)
         assert decision.allowed
         assert decision.status is None
         assert mode in (ENFORCE, WARN) or decision.warnings == ()

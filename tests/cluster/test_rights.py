@@ -7,7 +7,8 @@ from pathlib import Path
 
 import yaml
 
-from app.cluster.rights import CORE, ROLES, WITNESS, Role
+from app.cluster.rights import CORE, ROLES, WAKE, WITNESS, Role
+from app.dra.wake import WAKEABLE
 
 SHIPPED = Path(__file__).parents[2] / "charts/vacancy/files/clusterroles.yaml"
 
@@ -31,7 +32,7 @@ def test_every_right_says_what_it_buys_in_a_sentence_a_comment_can_hold() -> Non
 def test_only_requests_of_our_own_kind_are_written() -> None:
     written = {
         (right.resources, verb)
-        for role in ROLES
+        for role in (CORE, WITNESS)
         for right in role.rights
         for verb in right.verbs
         if verb not in ("get", "list", "watch")
@@ -39,9 +40,16 @@ def test_only_requests_of_our_own_kind_are_written() -> None:
     assert written == {(("resourcepoolstatusrequests",), "create"), (("resourcepoolstatusrequests",), "delete")}
 
 
-def test_no_right_is_a_wildcard_a_subresource_or_a_secret() -> None:
+def test_no_right_is_a_wildcard_a_subresource_but_a_status_or_a_secret() -> None:
     words = {word for role in ROLES for right in role.rights for word in (right.group, *right.resources, *right.verbs)}
-    assert [word for word in words if "*" in word or "/" in word or word == "secrets"] == []
+    assert [word for word in words if "*" in word or word == "secrets"] == []
+    assert [word for word in words if "/" in word and not word.endswith("/status")] == []
+
+
+def test_the_status_of_those_that_can_be_woken_may_be_patched_and_nothing_else_of_them() -> None:
+    named = {(right.group, resource) for right in WAKE.rights for resource in right.resources}
+    assert named == {(version.rpartition("/")[0], f"{name}/status") for (version, _), name in WAKEABLE.items()}
+    assert {verb for right in WAKE.rights for verb in right.verbs} == {"patch"}
 
 
 def test_claims_and_pods_are_listed_by_the_role_that_can_be_withheld() -> None:

@@ -78,6 +78,75 @@ def test_the_template_is_judged_as_a_pod(sentence: str) -> None:
     assert resources.limits == {"example.com/gpu": "1"}
 
 
+OTHER = {**TEMPLATE, "metadata": {"labels": {"app": "other"}}}
+CHANGES: dict[str, tuple[str, dict[str, Any], dict[str, Any] | None, int]] = {
+    # kind, spec, spec until now -> pods that this makes
+    "a new object makes all its pods": ("Deployment", {"replicas": 3, "template": TEMPLATE}, None, 3),
+    "an unchanged one makes none": (
+        "Deployment",
+        {"replicas": 3, "template": TEMPLATE},
+        {"replicas": 3, "template": TEMPLATE},
+        0,
+    ),
+    "what does not concern its pods": (
+        "Deployment",
+        {"replicas": 3, "template": TEMPLATE, "minReadySeconds": 5},
+        {"replicas": 3, "template": TEMPLATE},
+        0,
+    ),
+    "more replicas": ("StatefulSet", {"replicas": 5, "template": TEMPLATE}, {"replicas": 3, "template": TEMPLATE}, 2),
+    "fewer replicas": ("StatefulSet", {"replicas": 1, "template": TEMPLATE}, {"replicas": 3, "template": TEMPLATE}, 0),
+    "another template makes all of them anew": (
+        "Deployment",
+        {"replicas": 3, "template": OTHER},
+        {"replicas": 3, "template": TEMPLATE},
+        3,
+    ),
+    "a suspended Job": ("Job", {"suspend": True, "template": TEMPLATE}, None, 0),
+    "a Job that is not suspended any more": (
+        "Job",
+        {"suspend": False, "parallelism": 2, "template": TEMPLATE},
+        {"suspend": True, "parallelism": 2, "template": TEMPLATE},
+        2,
+    ),
+    "a Job never starts more than it wants to complete": (
+        "Job",
+        {"parallelism": 5, "completions": 2, "template": TEMPLATE},
+        None,
+        2,
+    ),
+    "a suspended CronJob": (
+        "CronJob",
+        {"suspend": True, "jobTemplate": {"spec": {"template": TEMPLATE}}},
+        None,
+        0,
+    ),
+    "a CronJob at another time": (
+        "CronJob",
+        {"schedule": "@hourly", "jobTemplate": {"spec": {"template": TEMPLATE}}},
+        {"schedule": "@daily", "jobTemplate": {"spec": {"template": TEMPLATE}}},
+        0,
+    ),
+    "a CronJob with another template": (
+        "CronJob",
+        {"jobTemplate": {"spec": {"parallelism": 2, "template": OTHER}}},
+        {"jobTemplate": {"spec": {"parallelism": 2, "template": TEMPLATE}}},
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", CHANGES)
+def test_only_pods_that_are_yet_to_come_count(sentence: str) -> None:
+    kind, spec, before, pods = CHANGES[sentence]
+    api_version = "batch/v1" if kind in ("Job", "CronJob") else "apps/v1"
+    head = {"apiVersion": api_version, "kind": kind}
+    old = None if before is None else json.dumps(head | {"spec": before}).encode()
+    found = pod_of_workload(kind, json.dumps(head | {"spec": spec}).encode(), old)
+    assert found is not None
+    assert found.new_pods == pods
+
+
 OTHERS: dict[str, tuple[str, str]] = {
     "a Pod makes no pods": ("Pod", "v1"),
     "a DaemonSet is out of scope anyway": ("DaemonSet", "apps/v1"),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cluster.rights import CORE, ROLES
+from app.cluster.rights import CORE, ROLES, WAKE
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.waiting import until
 from tests.live.scene import Scene
@@ -22,7 +22,7 @@ class Vacancies:
     def of(self, source: str) -> Vacancy:
         """The server with that source; that of pool statuses may not read claims and pods, for it needs none."""
         if source not in self._running:
-            roles = (CORE,) if source == "pool-status" else ROLES
+            roles = (CORE, WAKE) if source == "pool-status" else ROLES
             self._running[source] = Vacancy(self._plane, self._folder / f"vacancy-{source}", source, roles=roles)
             self._running[source].register(self._plane)
         return self._running[source]

@@ -140,6 +140,11 @@ class Scene:
         """Delete a pod at once, as there is no kubelet to end it; its devices are free a few milliseconds later."""
         self.client.delete(f"{self.pods}/{name}", gracePeriodSeconds=0)
 
+    def refusals(self) -> list[Json]:
+        """Events of controllers whose pods were refused."""
+        events = self.client.get(f"/api/v1/namespaces/{self.name}/events")["items"]
+        return [event for event in events if event["reason"] == "FailedCreate"]
+
     def unschedulable(self, name: str) -> bool:
         """Whether the scheduler has tried the pod and found no place."""
         conditions = self.client.get(f"{self.pods}/{name}")["status"].get("conditions", ())

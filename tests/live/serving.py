@@ -9,9 +9,9 @@ import signal
 import ssl
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from app.cluster.rights import ROLES, Role, manifest
@@ -41,7 +41,7 @@ _TIMEOUT = 30.0  # seconds; only a hang reaches it
 class Vacancy:
     """One process, running from its making until `stop`. All its files are in `folder`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a process has that many settings
         self,
         plane: ControlPlane,
         folder: Path,
@@ -49,11 +49,12 @@ class Vacancy:
         *,
         roles: Sequence[Role] = ROLES,
         refresh_seconds: float = REFRESH_SECONDS,
+        settings: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """`folder` is made, and its name is that of the service account. Returns when the process says it is ready."""
         folder.mkdir()
         throwaway_pair(["localhost"], ["127.0.0.1"], time.time()).write(folder)
-        self.source, self.authority, self._log = source, folder / "ca.crt", folder / "log"
+        self.name, self.source, self.authority, self._log = folder.name, source, folder / "ca.crt", folder / "log"
         flags = {
             "--source": source,
             "--refresh-seconds": f"{refresh_seconds:g}",
@@ -61,6 +62,7 @@ class Vacancy:
             "--tls-dir": str(folder),
             "--listen": "127.0.0.1:0",
             "--web-listen": "127.0.0.1:0",
+            **settings,
         }
         command = [sys.executable, "-m", "app", "serve", *(word for flag in flags.items() for word in flag)]
         self._server = Server(command, self._log)
@@ -166,7 +168,7 @@ class Vacancy:
     def register(self, plane: ControlPlane) -> None:
         """Have the API server ask it about the pods of all namespaces that carry its label, from now on."""
         configuration = {
-            "metadata": {"name": f"vacancy-{self.source}"},
+            "metadata": {"name": self.name},
             "webhooks": [
                 {
                     "name": WEBHOOK,
@@ -187,7 +189,7 @@ class Vacancy:
         }
         client = plane.client()
         client.post("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", configuration)
-        probe = f"probe-{self.source}"
+        probe = f"probe-{self.name}"
         client.post("/api/v1/namespaces", {"metadata": {"name": probe, "labels": self.label}})
         until(f"default service account of {probe}", lambda: _has_default_account(plane, probe))
         pod = {"metadata": {"name": "probe"}, "spec": {"containers": [{"name": "main", "image": "main"}]}}
@@ -196,12 +198,43 @@ class Vacancy:
             plane.client().http.post(f"/api/v1/namespaces/{probe}/pods?dryRun=All", json=pod)
             return self.metric("vacancy_decisions_total") > 0
 
-        until(f"webhook of {self.source} in the way", asked)
+        until(f"webhook of {self.name} in the way", asked)
+
+    def register_workloads(self, plane: ControlPlane) -> None:
+        """Have the API server ask it about workloads of those namespaces too, with the rules of the chart."""
+        groups = {
+            "": ["replicationcontrollers"],
+            "apps": ["deployments", "replicasets", "statefulsets"],
+            "batch": ["jobs", "cronjobs"],
+        }
+        operations = ["CREATE", "UPDATE"]
+        configuration = {
+            "metadata": {"name": f"{self.name}-workloads"},
+            "webhooks": [
+                {
+                    "name": "workloads.gpu-vacancy.dev",
+                    "clientConfig": {
+                        "url": f"https://{self.webhook}/validate-workload",
+                        "caBundle": base64.b64encode(self.authority.read_bytes()).decode(),
+                    },
+                    "rules": [
+                        {"apiGroups": [group], "apiVersions": ["v1"], "operations": operations, "resources": resources}
+                        for group, resources in groups.items()
+                    ],
+                    "namespaceSelector": {"matchLabels": self.label},
+                    "failurePolicy": "Ignore",
+                    "timeoutSeconds": 10,
+                    "sideEffects": "None",
+                    "admissionReviewVersions": ["v1"],
+                }
+            ],
+        }
+        plane.client().post("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", configuration)
 
     @property
     def label(self) -> dict[str, str]:
         """What a namespace wears whose pods it is asked about."""
-        return {"vacancy-source": self.source}
+        return {"vacancy": self.name}
 
 
 def _has_default_account(plane: ControlPlane, namespace: str) -> bool:
@@ -224,7 +257,9 @@ def account(plane: ControlPlane, name: str, roles: Sequence[Role]) -> Path:
     kubeconfig = plane.kubeconfig_for_token(plane.service_account_token("default", name))
     # The authorizer learns of the bindings in the order they were made.
     last = roles[-1].rights[-1]
-    command = ("auth", "can-i", last.verbs[-1], f"{last.resources[-1]}.{last.group}".rstrip("."), "--all-namespaces")
+    resource, _, part = last.resources[-1].partition("/")
+    what = f"{resource}.{last.group}".rstrip(".")
+    command = ("auth", "can-i", last.verbs[-1], what, f"--subresource={part}", "--all-namespaces")
     until(f"rights of {name}", lambda: plane.kubectl(*command, kubeconfig=kubeconfig).returncode == 0)
     return kubeconfig
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from app.admission.admit import Mode, Rules
 from app.admission.review import MAX_BODY_BYTES, AdmissionRequest
 from app.dra.demand import ClaimReferences, Lookups
+from app.dra.wake import WakeQueue
 from app.metrics import DoorCounts
 from app.web.admit import AdmissionDoor
 from app.web.probes import Probes
@@ -28,6 +29,7 @@ class Door:
 
     def __init__(self, folder: Path, rules: Rules | None = None) -> None:
         self.embedded = cluster(folder)
+        self.wake = WakeQueue()
         self.counts, self.probes = DoorCounts(), Probes()
         self.world = self.embedded.latest.get
         self.app = AdmissionDoor(
@@ -37,6 +39,7 @@ class Door:
             now=lambda: NOW,
             counts=self.counts,
             probes=self.probes,
+            wake=self.wake,
         )
 
     def post(self, *arguments: Any, **options: Any) -> Answered:  # noqa: ANN401 - those of `reviews.post`
@@ -114,6 +117,15 @@ def test_a_workload_that_a_controller_made_is_not_warned_about(door: Door) -> No
     owner = {"apiVersion": "example.com/v1", "kind": "App", "name": "a", "uid": "u", "controller": True}
     body = review(deployment(ownerReferences=[owner]), kind="Deployment", group="apps", resource="deployments")
     assert "warnings" not in door.post(body, "/validate-workload").response
+
+
+def test_a_workload_of_which_nothing_changes_for_its_pods_is_not_warned_about(door: Door) -> None:
+    whole = {"kind": "Deployment", "group": "apps", "resource": "deployments", "operation": "UPDATE"}
+    unchanged = review(deployment(labels={"a": "b"}), oldObject=deployment(), **whole)
+    assert "warnings" not in door.post(unchanged, "/validate-workload").response
+    changed = review(deployment(), oldObject=deployment("example.com/roomy"), **whole)
+    (_, _, rest) = door.post(changed, "/validate-workload").response["warnings"]
+    assert rest == "0 of 1 pod fits now; it starts by itself when devices are free"
 
 
 def test_a_workload_of_a_shape_we_cannot_read_is_admitted_and_said_so(door: Door) -> None:
@@ -238,15 +250,71 @@ def test_a_read_that_fails_in_an_unforeseen_way_admits_too(door: Door) -> None:
     assert door.post(review(by_template)).response["allowed"] is True
 
 
+def owned(name: str = "rs", resource: str = "example.com/full", **metadata: object) -> dict[str, Any]:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": f"uid-of-{name}", "controller": True}
+    made = pod(resource)
+    made["metadata"] |= {"ownerReferences": [owner], **metadata}
+    return made
+
+
 def test_a_refusal_is_logged_by_names_and_reason_only(door: Door, caplog: pytest.LogCaptureFixture) -> None:
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "u", "controller": True}
-    refused = pod()
-    refused["metadata"]["ownerReferences"] = [owner]
     with caplog.at_level(logging.INFO):
-        door.post(review(refused))
+        door.post(review(owned()))
     (record,) = caplog.records
     assert record.getMessage() == "refused"
     assert record.facts == {"uid": UID, "namespace": "team", "owner": "ReplicaSet/rs", "reason": "NoGPUCapacity"}
+
+
+def test_an_owner_that_tries_again_and_again_is_one_line_of_the_log(
+    door: Door, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        for name in ("rs", "rs", "rs", "other"):
+            door.post(review(owned(name)))
+        door.post(review(pod()))
+        door.post(review(pod()))
+    assert [record.facts["owner"] for record in caplog.records] == ["ReplicaSet/rs", "ReplicaSet/other", "", ""]
+    assert door.counts.refusals == {"new": 4, "repeated": 2}
+    assert door.counts.decisions == {("deny", "enforce"): 6}
+
+
+# --- Who will be woken ------------------------------------------------------------------------------------------------
+
+
+def test_the_owner_of_a_refused_pod_is_remembered_until_one_of_its_pods_is_admitted(door: Door) -> None:
+    door.post(review(owned()))
+    door.post(review(owned()))
+    assert len(door.wake) == 1
+    door.post(review(owned(resource="example.com/roomy")))
+    assert len(door.wake) == 0
+
+
+NOT_REMEMBERED = {
+    "a dry run": review(owned(), dryRun=True),
+    "a bare pod": review(pod()),
+    "a pod that is admitted": review(owned(resource="example.com/roomy")),
+    "a pod that waits in the queue": review(owned(labels={"gpu-vacancy.dev/queue": "true"})),
+}
+
+
+@pytest.mark.parametrize("case", NOT_REMEMBERED)
+def test_others_are_not_remembered(door: Door, case: str) -> None:
+    door.post(NOT_REMEMBERED[case])
+    assert len(door.wake) == 0
+
+
+def test_a_dry_run_takes_nobody_out_of_the_line(door: Door) -> None:
+    door.post(review(owned()))
+    door.post(review(owned(resource="example.com/roomy"), dryRun=True))
+    assert len(door.wake) == 1
+
+
+def test_whom_the_line_lets_through_is_warned_instead_of_refused(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WakeQueue, "refused", lambda *_: True)
+    response = door.post(review(owned())).response
+    assert response["allowed"] is True
+    assert response["warnings"][0].startswith("[NoGPUCapacity] no free device")
+    assert door.counts.decisions == {("allow", "warn"): 1}
 
 
 def test_a_line_of_the_log_is_short_and_one_line_whatever_was_posted(
