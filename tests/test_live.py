@@ -22,7 +22,9 @@ def play(folder: Path, source: Source, story: Story, withheld: Collection[str] =
     async def run() -> None:
         async with ApiServer() as server:
             kubeconfig = server.kubeconfig(folder)
-            live = await Live.connect(kubeconfig, None, Policy(source), time.time, 60.0, withheld)
+            live = await Live.connect(
+                kubeconfig, None, Policy(source), time.time, refresh_seconds=60.0, withheld=withheld
+            )
             following = asyncio.create_task(live.follow())
             try:
                 await story(server, live)
