@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from sys import intern
 
-from app.dra.objects import ResourceClaim, epoch_seconds
+from app.dra.objects import DeviceRequestAllocationResult, ResourceClaim, epoch_seconds
 from app.dra.pools import DeviceId
 
 DEADLINE_GRACE_SECONDS = 60.0
@@ -49,6 +49,8 @@ class ClaimState:
     uid: str
     devices: tuple[DeviceId, ...]
     """Devices of its allocation, admin access left out: that takes nothing from anybody."""
+    shares: tuple[DeviceId, ...]
+    """Devices of which it has a share."""
     consumers: tuple[str, ...]
     """UIDs of the pods it is reserved for."""
     foreign: bool
@@ -61,9 +63,12 @@ class ClaimState:
 
 
 class Holders:
-    """The ledger of holds. `on_change(device, delta, when)` hears of every device that is taken (+1) or let go (-1)."""
+    """The ledger of holds.
 
-    def __init__(self, on_change: Callable[[DeviceId, int, float], None]) -> None:
+    `on_change(device, delta, when, is_share)` hears of every device that is taken (+1) or let go (-1).
+    """
+
+    def __init__(self, on_change: Callable[[DeviceId, int, float, bool], None]) -> None:
         """Start with nothing held."""
         self._on_change = on_change
         self._claims: dict[Name, ClaimState] = {}
@@ -96,13 +101,14 @@ class Holders:
         reserved = status.reserved_for or ()
         claim = ClaimState(
             uid=meta.uid,
-            devices=tuple((intern(r.driver), intern(r.pool), intern(r.device)) for r in results if not r.admin_access),
+            devices=tuple(_device(each) for each in results if not each.admin_access and each.share_id is None),
+            shares=tuple(_device(each) for each in results if not each.admin_access and each.share_id is not None),
             consumers=tuple(c.uid for c in reserved if c.resource == "pods" and not c.api_group),
             foreign=any(c.resource != "pods" or c.api_group for c in reserved),
             taken_at=_taken_at(status.allocation.allocation_timestamp, now),
             unreserved_since=FOREVER if unreserved_lasts else now,
         )
-        if old is not None and old.uid == claim.uid and old.devices == claim.devices:
+        if old is not None and (old.uid, old.devices, old.shares) == (claim.uid, claim.devices, claim.shares):
             claim.taken_at = old.taken_at
             if not old.consumers and not old.foreign:
                 claim.unreserved_since = old.unreserved_since
@@ -217,8 +223,9 @@ class Holders:
             return
         claim.holding = holding
         when = claim.taken_at if holding else now
-        for device in claim.devices:
-            self._on_change(device, 1 if holding else -1, when)
+        for devices, is_share in ((claim.devices, False), (claim.shares, True)):
+            for device in devices:
+                self._on_change(device, 1 if holding else -1, when, is_share)
 
     def _forget_consumers(self, name: Name, claim: ClaimState) -> None:
         for uid in claim.consumers:
@@ -227,3 +234,7 @@ class Holders:
                 names.discard(name)
                 if not names:
                     del self._by_consumer[uid]
+
+
+def _device(result: DeviceRequestAllocationResult) -> DeviceId:
+    return intern(result.driver), intern(result.pool), intern(result.device)

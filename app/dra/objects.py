@@ -7,7 +7,7 @@ when it holds a key we do not know (decoded strictly where it is read, so that o
 
 from datetime import datetime
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 Amount = str | int | float
 """A quantity as written: the API server sends strings, people also write bare numbers in YAML."""
@@ -201,6 +201,8 @@ class DeviceRequestAllocationResult(View, frozen=True):
     pool: str
     device: str
     admin_access: bool | None = None
+    share_id: str | None = field(default=None, name="shareID")
+    """Of a share of the device; None: the device as a whole."""
 
 
 class DeviceAllocationResult(View, frozen=True):

@@ -6,6 +6,7 @@ objects come from: a watch, or a folder of manifests.
 """
 
 import enum
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from sys import intern
@@ -58,6 +59,7 @@ class Witness:
         self.nodes = Nodes()
         self._holders = Holders(self._held)
         self._holds: dict[DeviceId, tuple[int, float]] = {}
+        self._shares: Counter[DeviceId] = Counter()  # how many of the holds are of shares
         self._rules = TaintRules()
         self._pools: dict[str, dict[str, PoolState]] = {}
         self._pools_versions: dict[str, int] = {}
@@ -315,7 +317,8 @@ class Witness:
 
     def _activate(self, device: DeviceState) -> None:
         device_id = device.id
-        device.holders, taken_at = self._holds.get(device_id, (0, 0.0))
+        holders, taken_at = self._holds.get(device_id, (0, 0.0))
+        device.holders = self._of_whole(device, holders)
         device.pool.last_taken = max(device.pool.last_taken, taken_at)
         device.exhausted = False
         device.taints = (*device.slice_taints, *self._rules.taints(device_id))
@@ -334,8 +337,16 @@ class Witness:
                 device.exhausted = exhausted
                 self._update(device)
 
-    def _held(self, device_id: DeviceId, delta: int, when: float) -> None:
-        """A claim took a device or let it go."""
+    def _of_whole(self, device: DeviceState, holders: int) -> int:
+        """Those that count: an exclusive device is given away though somebody has a share of it (seen on 1.37.2)."""
+        return holders if device.shareable else holders - self._shares[device.id]
+
+    def _held(self, device_id: DeviceId, delta: int, when: float, is_share: bool) -> None:  # noqa: FBT001 - as Holders calls it
+        """A claim took a device, or a share of it, or let it go."""
+        if is_share:
+            self._shares[device_id] += delta
+            if not self._shares[device_id]:
+                del self._shares[device_id]
         before, taken_at = self._holds.get(device_id, (0, 0.0))
         holders, taken_at = before + delta, max(taken_at, when if delta > 0 else 0.0)
         if holders:
@@ -347,9 +358,9 @@ class Witness:
         device = pool.by_name.get(name) if pool else None
         if device is None:
             return
-        was_held, device.holders = device.holders > 0, holders
+        was_held, device.holders = device.holders > 0, self._of_whole(device, holders)
         device.pool.last_taken = max(device.pool.last_taken, taken_at)
-        if was_held != (holders > 0):
+        if was_held != (device.holders > 0):
             if device.consumes:
                 change = device.pool.counters.give_back if was_held else device.pool.counters.take
                 change(device.consumes)

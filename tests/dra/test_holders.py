@@ -23,7 +23,7 @@ class Ledger:
         if pods_known:
             self.holders.pods_synced(T0)
 
-    def change(self, device: DeviceId, delta: int, when: float) -> None:
+    def change(self, device: DeviceId, delta: int, when: float, _is_share: bool) -> None:  # noqa: FBT001 - as it is called
         self.held[device] += delta
         self.changes.append((device[2], delta, when))
         assert self.held[device] >= 0

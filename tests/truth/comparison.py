@@ -126,7 +126,7 @@ def _on_purpose(story: Story, ask: Json, said: Said) -> bool:
     """Whether the story has what the reason speaks of."""
     options = ask["alternatives"]
     shown: dict[str, bool] = {
-        Reason.DevicePlugin: ask["name"] in _plugins(story),
+        Reason.DevicePlugin: ask["name"] in _plugins(story) | story.served,
         Reason.AdminAccess: any(option.get("admin") for option in options),
         Reason.PoolIncomplete: not _whole(story),
         Reason.PoolInvalid: not _whole(story),
@@ -147,7 +147,7 @@ def _on_purpose(story: Story, ask: Json, said: Said) -> bool:
     reason = said.about([ask])
     if said.reasons or reason in other:
         return other.get(reason, shown.get(reason, False))
-    return any(shown.values())  # the reason told is that of the verdict, perhaps of another ask
+    return by_reach or late or any(shown.values())  # the reason told is the verdict's, perhaps that of another ask
 
 
 def _plugins(story: Story) -> set[str]:

@@ -39,6 +39,7 @@ class Corner:
         self.class_events: list[Json] = []
         self.changed_at = 0.0
         """When something was changed last that may free a device, or add one; epoch seconds."""
+        self._served: set[str] = set()
         self._ending: list[threading.Timer] = []
         plane.add_namespace(name)
         for node in self._parts.nodes:
@@ -117,8 +118,8 @@ class Corner:
             *self._listed(self._claims, "ResourceClaim"),
             *self._listed(self.pods, "Pod"),
         ]
-        name = f"{self.name}-{pod['metadata']['name']}"
-        return Story(name, objects, list(self.class_events), pod, now=time.time(), fresh=True)
+        name, served = f"{self.name}-{pod['metadata']['name']}", frozenset(self._served)
+        return Story(name, objects, list(self.class_events), pod, now=time.time(), fresh=True, served=served)
 
     def _listed(self, path: str, kind: str, **query: str) -> list[Json]:
         version = "v1" if path.startswith("/api/v1") else "resource.k8s.io/v1"
@@ -277,7 +278,9 @@ class Corner:
         if known := self._existing_class():
             declares = self.chance.choice([*self._parts.resources, None])
             path = f"{_CLASSES}/{known['metadata']['name']}"
-            self._heard("MODIFIED", self.client.patch(path, {"spec": {"extendedResourceName": declares}}))
+            edited = self.client.patch(path, {"spec": {"extendedResourceName": declares}})
+            if edited["metadata"]["resourceVersion"] != known["metadata"]["resourceVersion"]:  # else there is no event
+                self._heard("MODIFIED", edited)
 
     def _delete_class(self) -> None:
         if known := self._existing_class():
@@ -294,5 +297,6 @@ class Corner:
     def _plug_in(self) -> None:
         """A device plugin starts, or stops, to serve the name."""
         amount = {self._parts.resources[0]: self.chance.choice(["0", "1", None])}
+        self._served.add(self._parts.resources[0])
         path = f"{_NODES}/{self.chance.choice(self._parts.nodes)}/status"
         self.client.patch(path, {"status": {"capacity": amount, "allocatable": amount}})

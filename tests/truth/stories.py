@@ -34,6 +34,8 @@ class Story:
     now: float = NOW
     fresh: bool = False
     """Things have changed within minutes: nothing is said to last."""
+    served: frozenset[str] = frozenset()
+    """Names that a node has served by device plugin lately, besides those that nodes show now."""
     notes: Json = field(default_factory=dict)
     """What is worth knowing when it is replayed."""
 

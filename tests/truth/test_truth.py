@@ -24,7 +24,7 @@ FIXED = 1
 
 @pytest.fixture
 def printed(request: pytest.FixtureRequest) -> int:
-    return int(request.config.getoption("randomly_seed"))
+    return int(request.config.getoption("randomly_seed", default=0))
 
 
 @pytest.fixture(params=["fixed", "printed"])
