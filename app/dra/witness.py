@@ -119,8 +119,7 @@ class Witness:
     def prune(self, kind: Kind, listed: set[tuple[str, str]], now: float) -> Iterator[None]:
         """A list of the kind is complete: what is not in it (namespace, name) is gone.
 
-        In steps, one for each object that was known, and the list is used up on the way: to go through 20,000 claims at
-        once takes 5 ms, and to let go of their names 3 ms (measured).
+        In steps, one for each known object; the list is used up on the way. 20,000 claims at once take 8 ms (measured).
         """
         for known in list(self._names(kind)):
             if known in listed:
