@@ -276,7 +276,7 @@ class _Wake(Collector):
         yield _counter("vacancy_wake_nudges", "Nudges of owners of refused pods, by outcome.", ("outcome",), ends)
         yield GaugeMetricFamily("vacancy_wake_waiting_owners", "Owners that wait for a device.", len(self._queue))
         dropped = {(): self._queue.dropped}
-        yield _counter("vacancy_wake_dropped_owners", "Owners forgotten because there were too many.", (), dropped)
+        yield _counter("vacancy_wake_dropped_owners", "Owners not remembered: too many, or too large.", (), dropped)
 
 
 class _Process(Collector):

@@ -4,14 +4,17 @@
 after them, and writes only what has not changed since: so nobody publishes a bundle older than one that is there.
 
 Nothing that goes wrong takes a good certificate away. It is served until a better one is in the Secret and trusted,
-whether or not the API server, the Secret and the process that signs can be reached.
+whether or not the API server, the Secret and the process that signs can be reached; and who has none to serve serves
+the one in the Secret, whether or not it can be renewed.
 """
 
 import asyncio
+import contextlib
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable
+import traceback
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -21,7 +24,7 @@ from app import signing
 from app.cluster.certificate_secret import CertificateSecret, Configuration
 from app.cluster.client import ApiError, Conflict
 from app.metrics import CertificateCounts
-from app.tls.serving import ServingCertificate, UnusableCertificate, loaded_pair
+from app.tls.serving import Pair, ServingCertificate, UnusableCertificate, loaded_pair
 from certs.exchange import CERTIFICATE, CHANGES, KEY, KEYS, Lifetimes, Renewal, Situation, certificates_in
 
 _log = logging.getLogger(__name__)
@@ -85,6 +88,9 @@ class SelfManaged:
         except (ApiError, signing.NotSigned, UnusableCertificate) as error:
             self._outcomes["failed"] += 1
             self._problem, self._in_step = str(error), False
+        except Exception as error:  # noqa: BLE001 - a mistake of ours must not end the server, which has a certificate
+            self._outcomes["failed"] += 1
+            self._note_mistake(error)
 
     def missing(self) -> str:
         """What readiness lacks; empty: who sends to us accepts what is shown, as far as is known."""
@@ -102,6 +108,7 @@ class SelfManaged:
         held = await self._secret.read(KEYS)
         bundles = [bundle for each in configurations for bundle in each.bundles.values()]
         self._note_trusted(bundles)
+        self._show_held(held.data)
         names = sorted({server for each in configurations for server in each.servers})
         absent = ", ".join(sorted({*self._secret.names}.difference(each.name for each in configurations)))
         problem = f"no ValidatingWebhookConfiguration {absent}" if absent else ""
@@ -109,6 +116,8 @@ class SelfManaged:
             self._in_step = False
             return problem or "no webhook in the configurations"  # whose names would be in the certificate?
         renewal = await self._renewal(dict(held.data), names, bundles)
+        if renewal.held_issuer and not self._issuer and _pair_in(held.data) == self._shown:
+            self._note_issuer(renewal.held_issuer, bundles)
         if renewal.change:
             await self._secret.write(held, renewal.data)
             self._outcomes[renewal.change] += 1
@@ -146,14 +155,46 @@ class SelfManaged:
         now, everywhere = self._now(), [set(certificates_in(bundle)) for bundle in bundles]
         self._trusted = {each: self._trusted.get(each, now) for each in set.intersection(*everywhere or [set()])}
 
+    def _note_issuer(self, issuer: bytes, bundles: list[bytes]) -> None:
+        self._issuer = issuer
+        self._was_trusted |= not bundles or issuer in self._trusted
+
+    def _note_mistake(self, error: Exception) -> None:
+        """Type and place, once in a row: the text of an exception may quote a key."""
+        problem, place = type(error).__name__, traceback.extract_tb(error.__traceback__)[-1]
+        if problem != self._problem:
+            facts = {"problem": f"{problem} in {place.name}, line {place.lineno}"}
+            _log.error("exception while looking after certificates", extra={"facts": facts})
+        self._problem, self._in_step = problem, False
+
+    def _show_held(self, held: Mapping[str, bytes]) -> None:
+        """Show what the Secret holds if there is nothing better: the next steps may fail for as long as it lasts.
+
+        Who signed it is told by the process that signs. Until then nobody is taken to trust it: it is shown to whoever
+        calls, but readiness does not vouch for it.
+        """
+        pair, now = _pair_in(held), self._now()
+        if pair == self._shown or not self.serving.missing(now):
+            return
+        with contextlib.suppress(UnusableCertificate):  # it will be mended
+            loaded = loaded_pair(*pair, "the Secret")
+            if now < loaded.not_after:
+                self._serve(loaded, pair)
+                self._issuer, self._was_trusted = b"", False
+
     def _show(self, renewal: Renewal, bundles: list[bytes]) -> None:
-        pair = renewal.data[CERTIFICATE], renewal.data[KEY]
-        is_good = not self.serving.missing(self._now())
+        pair = _pair_in(renewal.data)
+        # Of what nobody is known to have signed, nothing is lost.
+        is_good = self._issuer != b"" and not self.serving.missing(self._now())
         if pair != self._shown and not (is_good and self._is_better_kept(renewal, bundles)):
-            self.serving.show(loaded_pair(*pair, "the Secret"))
-            self._shown, self._issuer = pair, renewal.issuer
-            _log.info("certificate served", extra={"facts": {"ends": self.serving.not_after}})
-        self._was_trusted |= not bundles or self._issuer in self._trusted
+            self._serve(loaded_pair(*pair, "the Secret"), pair)
+            self._issuer = renewal.issuer
+        self._note_issuer(self._issuer, bundles)
+
+    def _serve(self, loaded: Pair, pair: tuple[bytes, bytes]) -> None:
+        self.serving.show(loaded)
+        self._shown = pair
+        _log.info("certificate served", extra={"facts": {"ends": loaded.not_after}})
 
     def _is_better_kept(self, renewal: Renewal, bundles: list[bytes]) -> bool:
         """Whether the certificate shown, which is good, is not yet to be replaced by the one in the Secret."""
@@ -164,3 +205,7 @@ class SelfManaged:
             return False
         since = self._trusted.get(renewal.issuer)
         return since is None or (self._issuer in self._trusted and since + self._timing.settle > now)
+
+
+def _pair_in(data: Mapping[str, bytes]) -> tuple[bytes, bytes]:
+    return data.get(CERTIFICATE, b""), data.get(KEY, b"")

@@ -65,7 +65,7 @@ async def _configuration(client: ApiClient, name: str) -> Iterable[Finding]:
 
 
 async def _webhook(subject: str, webhook: Webhook) -> Finding:
-    if not webhook.authorities:
+    if webhook.is_service and not webhook.authorities:
         return Finding(subject, f"no caBundle. {_WHO_WRITES_IT}", is_amiss=True)
     make = _deployment if "deployments" in webhook.resources else _pod
     problems = await asyncio.gather(_problem(webhook, make()), _problem(webhook, make(UNKNOWN_NAME)))
@@ -86,7 +86,8 @@ async def _problem(webhook: Webhook, of: Json) -> str:
     try:
         answer = _answers.decode(await call(webhook, _review(uid, of)))
     except Untrusted as error:
-        return f"the caBundle does not vouch for the certificate of the server ({error}). {_WHO_WRITES_IT}"
+        who = "the caBundle does" if webhook.authorities else "there is no caBundle, and the system's authorities do"
+        return f"{who} not vouch for the certificate of the server ({error}). {_WHO_WRITES_IT}"
     except Unreachable as error:
         return f"{error}. Are its pods ready, and does every network policy let the API server and this pod through?"
     except ApiError as error:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import uvloop
 
+from app import signing
 from app.cluster.manifests import ManifestError
 from app.dra.capacity import class_capacities
 from app.dra.meaning import meaning_in_steps
@@ -281,8 +282,8 @@ def _throw_away_pair(settings: Settings, stack: contextlib.ExitStack, problems: 
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="vacancy-"))
         # In a process of its own: the library that signs would stay in memory (8 MB) for one signature.
         names = ("--dns", "localhost", "--ip", "127.0.0.1", "::1")
-        command = [sys.executable, "-m", "certs", "--dir", folder, *names]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - our own words
+        command = [sys.executable, "-P", "-m", "certs", "--dir", folder, *names]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=signing.environment())  # noqa: S603 - our own words
     except (subprocess.CalledProcessError, OSError) as error:
         problems.append(f"--tls-dir: left out, and no throw-away certificate could be made: {error}")
         return None

@@ -60,6 +60,8 @@ class Renewal(msgspec.Struct, frozen=True):
     """What every `caBundle` should be, PEM."""
     issuer: bytes
     """The authority (DER) that signed the certificate in `data`."""
+    held_issuer: bytes
+    """The one that signed the certificate that was held; empty: none, or nobody living among all that we know."""
     starts: float
     """When the certificate in `data` begins to be valid."""
     authority_ends: float

@@ -160,11 +160,25 @@ def _result(
         change=change,
         data=data,
         bundle=authority.pem + old_pem,
-        issuer=der(next(each for each in (authority.certificate, *old) if has_signed(each, pair.certificate))),
+        issuer=_issuer(pair, (authority.certificate, *old)),
+        held_issuer=_held_issuer(situation),
         starts=pair.certificate.not_valid_before_utc.timestamp(),
         authority_ends=ends_at(authority.certificate),
         again_at=min((moment for moment in moments if moment > situation.now), default=situation.now),
     )
+
+
+def _held_issuer(situation: Situation) -> bytes:
+    held = situation.held
+    pair = pair_of(held.get(exchange.CERTIFICATE, b""), held.get(exchange.KEY, b""))
+    texts = (held.get(exchange.AUTHORITY, b""), held.get(exchange.OLD_AUTHORITIES, b""), *situation.bundles)
+    known = _living((each for text in texts for each in certificates_of(text)), situation.now)
+    return b"" if pair is None else _issuer(pair, known)
+
+
+def _issuer(pair: Pair, among: Iterable[x509.Certificate]) -> bytes:
+    """Who of these has signed it (DER); empty: nobody."""
+    return next((der(each) for each in among if has_signed(each, pair.certificate)), b"")
 
 
 def main() -> int:

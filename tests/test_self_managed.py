@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import shutil
 import ssl
 import subprocess
 import sys
@@ -11,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from app import signing
-from app.cluster.client import Unreachable
+from app.cluster.client import ApiError, Unreachable
 from app.self_managed import SelfManaged
-from certs.exchange import DAY, Lifetimes, Situation, certificates_in
+from certs.exchange import DAY, Lifetimes, Renewal, Situation, certificates_in
 from certs.renewal import renewal
 from certs.serving import throwaway_pair
 from tests.replicas import NOON, SERVER, TIMING, Cluster, look, refusals, replica, shown
@@ -27,10 +28,11 @@ signed = signing.renewal  # before the fixture below
 def signed_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Years of certificates are signed in this process, as one of its own takes a tenth of a second."""
 
-    async def answer(situation: Situation) -> object:
-        return renewal(situation)
+    monkeypatch.setattr(signing, "renewal", signed_at_once)
 
-    monkeypatch.setattr(signing, "renewal", answer)
+
+async def signed_at_once(situation: Situation) -> Renewal:
+    return renewal(situation)
 
 
 def settled(cluster: Cluster, *replicas: SelfManaged) -> None:
@@ -197,7 +199,122 @@ def test_without_the_api_at_the_start_it_is_not_ready_and_says_why() -> None:
     assert one.missing() == "none yet: GET /secret: no answer within 10 s"
 
 
-def test_a_new_authority_is_not_used_while_a_configuration_does_not_trust_it() -> None:
+def unwritable(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> str:
+    async def write(*_: object) -> None:
+        raise ApiError("PATCH /secret: 403 Forbidden")
+
+    monkeypatch.setattr(cluster, "write", write)
+    return "PATCH /secret: 403 Forbidden"
+
+
+def unsigned(_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> str:
+    async def answer(_: Situation) -> Renewal:
+        raise signing.NotSigned("the process that signs does not start")
+
+    monkeypatch.setattr(signing, "renewal", answer)
+    return "the process that signs does not start"
+
+
+def test_who_restarts_and_may_not_write_a_renewal_serves_what_is_held_and_is_ready(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster, [old] = installed((0.0,))
+    cluster.now = NOON + 64 * DAY
+    unwritable(cluster, monkeypatch)
+    one = replica_started(cluster)
+    assert shown(one) == shown(old) == cluster.data["tls.crt"]
+    assert one.missing() == ""
+    assert one.counts().rotations["failed"] == 1  # type: ignore[index]
+    assert refusals(cluster, [one]) == []
+    monkeypatch.undo()
+    monkeypatch.setattr(signing, "renewal", signed_at_once)
+    look(one)
+    assert shown(one) == cluster.data["tls.crt"] != shown(old)
+
+
+def test_who_may_not_write_is_not_ready_with_what_a_configuration_does_not_trust(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster, _ = installed((0.0,))
+    cluster.now = NOON + 64 * DAY
+    cluster.add("vacancy", throwaway_pair([SERVER], [], cluster.now).authority_pem)
+    problem = unwritable(cluster, monkeypatch)
+    assert replica_started(cluster).missing() == f"not trusted yet: {problem}"
+
+
+def test_who_restarts_without_the_process_that_signs_serves_what_is_held_and_is_ready_when_its_issuer_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster, _ = installed((0.0,))
+    problem = unsigned(cluster, monkeypatch)
+    one = replica_started(cluster)
+    assert shown(one) == cluster.data["tls.crt"]
+    assert one.missing() == f"not trusted yet: {problem}"
+    monkeypatch.setattr(signing, "renewal", signed_at_once)
+    look(one)
+    assert one.missing() == ""
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 4, 6])
+def test_what_is_held_and_of_no_use_is_not_served(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, _ = installed((0.0,))
+    cluster.data = list(spoilt(cluster))[number]
+    problem = unsigned(cluster, monkeypatch)
+    assert replica_started(cluster).missing() == f"none yet: {problem}"
+
+
+def test_what_is_held_and_expired_is_not_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, _ = installed((0.0,))
+    cluster.now = NOON + 91 * DAY
+    problem = unwritable(cluster, monkeypatch)
+    assert replica_started(cluster).missing() == f"none yet: {problem}"
+
+
+def test_who_was_ready_has_to_be_trusted_anew_with_what_it_finds_after_its_own_has_expired(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster, [one] = installed((0.0,))
+    cluster.now += 91 * DAY
+    stranger = throwaway_pair([SERVER], [], cluster.now)
+    cluster.data |= {"tls.crt": stranger.certificate_pem, "tls.key": stranger.key_pem}
+    problem = unsigned(cluster, monkeypatch)
+    look(one)
+    assert shown(one) == stranger.certificate_pem
+    assert one.missing() == f"not trusted yet: {problem}"
+
+
+def test_a_stranger_s_pair_in_the_secret_gives_way_though_not_every_configuration_can_be_written() -> None:
+    cluster, _ = installed((0.0,))
+    cluster.data = list(spoilt(cluster))[5]
+    cluster.add("vacancy")
+    cluster.unwritable = frozenset({"vacancy"})
+    assert shown(replica_started(cluster)) == cluster.data["tls.crt"] != list(spoilt(cluster))[5]["tls.crt"]
+
+
+def test_a_mistake_of_ours_does_not_end_the_server_and_its_text_is_not_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster, [one] = installed((0.0,))
+    before = shown(one)
+
+    def mistake() -> None:
+        raise LookupError("-----BEGIN PRIVATE KEY-----")
+
+    monkeypatch.setattr(cluster, "configurations", mistake)
+    look(one, one)
+    assert shown(one) == before
+    assert one.counts().rotations["failed"] == 2  # type: ignore[index]
+    assert one.counts().in_step is False
+    [record] = caplog.records
+    place = f"LookupError in mistake, line {mistake.__code__.co_firstlineno + 1}"
+    assert record.__dict__["facts"] == {"problem": place}
+    assert record.exc_info is None
+    cluster.now += 90 * DAY
+    assert one.missing() == "expired: LookupError"
+
+
+def test_a_new_authority_is_not_used_while_a_configuration_does_not_trust_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(random, "random", lambda: 0.0)  # else the certificate may be due before its authority is
     cluster, replicas = installed()
     cluster.now = NOON + TIMING.lifetimes.authority * 2 / 3 - 30 * DAY
     settled(cluster, *replicas)
@@ -318,6 +435,46 @@ def test_what_the_process_that_signs_cannot_do_is_told_in_one_line() -> None:
     with pytest.raises(signing.NotSigned) as told:
         ask(["a b", "localhost"])
     assert str(told.value) == "no certificate can be made: 'a b' is not a DNS name"
+
+
+def spy(folder: Path) -> Path:
+    """A program that is told keys if it is taken for ours; where it would put them."""
+    told = folder / "told"
+    (folder / "certs").mkdir(exist_ok=True)
+    (folder / "certs" / "__init__.py").touch()
+    (folder / "certs" / "renewal.py").write_text(
+        f"import sys\nopen({str(told)!r}, 'wb').write(sys.stdin.buffer.read())\n"
+    )
+    return told
+
+
+@pytest.mark.parametrize("path", [None, "", "elsewhere"])
+def test_a_program_in_the_working_directory_is_told_no_key(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str | None
+) -> None:
+    told = spy(tmp_path)
+    (tmp_path / "msgspec.py").write_text((tmp_path / "certs" / "renewal.py").read_text())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    if path is not None:
+        monkeypatch.setenv("PYTHONPATH", path)
+    assert isinstance(ask(["localhost"]), Renewal)
+    assert not told.exists()
+
+
+def test_the_process_that_signs_is_found_beside_the_server_that_asks_it(tmp_path: Path) -> None:
+    root = Path(signing.__file__).parents[1]
+    for name in ("app", "certs"):
+        shutil.copytree(root / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    told = spy(tmp_path)  # here it is ours: nothing but the folder in which we were started leads to it
+    code = """
+import asyncio
+from app import signing
+from certs.exchange import Lifetimes, Situation
+asyncio.run(signing.renewal(Situation({}, ["localhost"], [], [], 0.0, Lifetimes())))
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=False)
+    assert told.exists()
 
 
 def test_a_process_that_signs_and_hangs_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -131,6 +131,17 @@ def test_what_the_api_server_trusts_is_trusted(
     assert not finding.is_amiss
 
 
+def test_a_public_authority_is_trusted_where_there_is_no_bundle(
+    tmp_path: Path, pair: ServingPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    public = tmp_path / "public.crt"
+    public.write_bytes(pair.authority_pem)
+    monkeypatch.setenv("SSL_CERT_FILE", str(public))  # the authorities of the system
+    (finding,), reviews = played(tmp_path, pair, bundle(b""))
+    assert not finding.is_amiss
+    assert len(reviews) == 2
+
+
 def test_what_is_in_the_making_is_waited_for(
     tmp_path: Path, pair: ServingPair, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -207,7 +218,14 @@ CONFIGURATIONS: dict[str, tuple[Prepare, str]] = {
     "one that may not be read": (fault(403), "vacancy: may not be read: grant this account 'get' on this"),
     "an API server that fails": (fault(503), "vacancy: cannot be read: GET /apis/admissionregistration.k8s.io/v1/"),
     "a configuration without webhooks": (lambda scene: scene.register(), "vacancy: has no webhook"),
-    "no caBundle": (bundle(b""), "no caBundle. It is written by vacancy serve --tls-secret"),
+    "no caBundle": (
+        registered(clientConfig={"service": {"namespace": "gpu", "name": "vacancy"}}),
+        "no caBundle. It is written by vacancy serve --tls-secret",
+    ),
+    "no caBundle, and no public authority": (
+        bundle(b""),
+        "there is no caBundle, and the system's authorities do not vouch for the certificate of the server (",
+    ),
     "a caBundle that is none": (
         bundle(b"garbage"),
         "does not vouch for the certificate of the server (the caBundle is not PEM)",

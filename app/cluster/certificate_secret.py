@@ -15,9 +15,8 @@ from typing import TypeVar
 import msgspec
 
 from app.cluster.client import ApiClient, NotFound, ServerFault
+from app.cluster.webhooks import PATH
 from app.dra.objects import View
-
-CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 
 FIELD_MANAGER = (("fieldManager", "vacancy-certificates"),)
 
@@ -102,7 +101,7 @@ class CertificateSecret:
         found = []
         for name in self.names:
             try:
-                read = await self._get(f"{CONFIGURATIONS}/{name}", _Configuration)
+                read = await self._get(f"{PATH}/{name}", _Configuration)
             except NotFound:
                 continue
             webhooks = read.webhooks or ()
@@ -120,7 +119,7 @@ class CertificateSecret:
             if trusted != bundle
         ]
         body = {"metadata": {"resourceVersion": configuration.version}, "webhooks": webhooks}
-        await self._patch(f"{CONFIGURATIONS}/{configuration.name}", body, "application/strategic-merge-patch+json")
+        await self._patch(f"{PATH}/{configuration.name}", body, "application/strategic-merge-patch+json")
 
     async def _get(self, path: str, kind: type[T]) -> T:
         answer = await self._client.request("GET", path, timeout_seconds=CALL_SECONDS)
@@ -141,7 +140,10 @@ class CertificateSecret:
 
 
 def _server(config: _ClientConfig) -> str:
-    """The name the API server expects in our certificate."""
+    """The name the API server expects in our certificate; empty: none, as of a URL that is none."""
     if config.service is not None:
         return f"{config.service.name}.{config.service.namespace}.svc"
-    return urllib.parse.urlsplit(config.url or "").hostname or ""
+    try:
+        return urllib.parse.urlsplit(config.url or "").hostname or ""
+    except ValueError:
+        return ""

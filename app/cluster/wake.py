@@ -8,6 +8,7 @@ one has written another writes in the same words, which changes nothing and wake
 import asyncio
 import logging
 import re
+import traceback
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import NoReturn
@@ -29,7 +30,7 @@ PATCH_SECONDS = 2.0
 """For all patches of one look. An API server that needs longer is better left alone."""
 
 OFF_SECONDS = 300.0
-"""Nobody is woken for so long after a 403, or a mistake of ours: what is wrong does not get better by trying on."""
+"""Nobody is woken for so long after a mistake of ours: what is wrong does not get better by trying on."""
 
 _NAME = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
 """A DNS subdomain, as every object's name is one; whoever creates a pod can write any text into its owner."""
@@ -47,7 +48,7 @@ class Waker:
         self._client, self._queue, self._world, self._now = client, queue, world, now
         self._off_until = 0.0
         self.allowed = True
-        """As far as is known."""
+        """False: since the last 403 no patch has got through."""
 
     async def run(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> NoReturn:
         """Look for ever."""
@@ -55,8 +56,8 @@ class Waker:
             await sleep(LOOK_SECONDS)
             try:
                 await self.look()
-            except Exception:  # noqa: BLE001 - a mistake of ours must not end what a moment later may go well
-                _log.exception("waking failed")
+            except Exception as error:  # noqa: BLE001 - a mistake of ours must not end what a moment later may go well
+                _log.error("waking failed", extra={"facts": {"problem": _place(error)}})
                 self._off_until = self._now() + OFF_SECONDS
 
     async def look(self) -> None:
@@ -76,7 +77,6 @@ class Waker:
             end = End.GONE
         except Forbidden as error:
             end = End.FORBIDDEN
-            self._off_until = now + OFF_SECONDS
             if self.allowed:
                 self.allowed = False
                 _log.warning("may not wake owners of refused pods", extra={"facts": {"problem": str(error)}})
@@ -102,3 +102,11 @@ class Waker:
             content_type="application/merge-patch+json",
             timeout_seconds=PATCH_SECONDS,
         )
+
+
+def _place(error: Exception) -> str:
+    """Type and place of a mistake: the message of an exception may quote a tenant's object."""
+    while isinstance(error, ExceptionGroup):  # of the task group, which is not where it happened
+        error = error.exceptions[0]
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} in {frame.name}, line {frame.lineno}"

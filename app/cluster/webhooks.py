@@ -2,7 +2,8 @@
 
 The API server trusts what is in `caBundle` and nothing else, takes each certificate there for a root, compares names
 with the certificate's alternative names alone, follows no redirect and takes 200 alone for an answer (measured on
-1.37.2); so does `call`.
+1.37.2). Where a `caBundle` is empty, it trusts the authorities of its system (API doc of WebhookClientConfig). So does
+`call`.
 """
 
 import asyncio
@@ -35,6 +36,8 @@ class Webhook:
     """Where its reviews are posted, with the query the API server adds."""
     authorities: bytes
     """Its `caBundle`, PEM; empty if nobody has written it."""
+    is_service: bool
+    """Whether it is called by the name of a Service, for which no public authority vouches."""
     resources: frozenset[str]
     """Of what it is asked about: `pods`, `deployments`, …"""
 
@@ -116,7 +119,8 @@ def _webhook(found: _Webhook) -> Webhook:
     where = found.client_config
     url = where.url or (where.service and _url(where.service)) or ""
     resources = frozenset(resource for rule in found.rules for resource in rule.resources)
-    return Webhook(found.name, f"{url}?timeout={found.timeout_seconds}s", where.ca_bundle, resources)
+    url = f"{url}?timeout={found.timeout_seconds}s"
+    return Webhook(found.name, url, where.ca_bundle, where.service is not None, resources)
 
 
 def _url(service: _Service) -> str:
@@ -125,9 +129,11 @@ def _url(service: _Service) -> str:
 
 
 def _trust_in(authorities: bytes) -> ssl.SSLContext:
-    """Raises Untrusted."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    """In these (PEM), or where there are none in those of the system. Raises Untrusted."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if authorities else ssl.create_default_context()
     context.hostname_checks_common_name = False
+    if not authorities:
+        return context
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # any certificate of the bundle is a root
     try:
         context.load_verify_locations(cadata=authorities.decode("ascii", "ignore"))

@@ -10,6 +10,7 @@ that always comes too late, because others pass by and take the device, is let t
 """
 
 import enum
+import sys
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from heapq import merge
 from itertools import islice
 from types import MappingProxyType
 from typing import Final
+
+import msgspec
 
 from app.dra.demand import PodDemand
 from app.dra.judgement import World, decide
@@ -35,7 +38,14 @@ WAKEABLE: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
 """Owners that try again at once when their object changes, by API version and kind, and what the API calls them."""
 
 OWNERS_AT_MOST: Final = 10_000
-"""Remembered at once, below 1 kB each. The one not heard of longest goes; its own next attempt brings it back."""
+"""Remembered at once. The one not heard of longest goes; its own next attempt brings it back."""
+
+DEMAND_BYTES_AT_MOST: Final = 4096
+"""In memory, of what an owner's pods ask for; who asks for more is not remembered.
+
+A usual demand has 1 to 3 kB. A tenant may write 1,000 entries into a node selector, which are 0.5 MB (measured), and as
+many owners as it likes; so all that is remembered is bounded by `OWNERS_AT_MOST` of these, 40 MB.
+"""
 
 UID_AT_MOST, NAME_AT_MOST = 36, 253
 """Characters of what is remembered of an owner: who creates a pod can write any text into its owner."""
@@ -51,6 +61,13 @@ VAIN_NUDGES: Final = 3
 
 NUDGES_AT_ONCE: Final = 5
 """In one look: with four of them a second 20 nudges, as many as the controller-manager creates pods."""
+
+FORBIDDEN_SECONDS: Final = 300.0
+"""After a 403 the owners of its namespace and kind rest so long: what is wrong does not get better by trying on.
+
+No others do. One namespace that somebody's policy protects says nothing of the next; and where the right is missing
+altogether, one attempt for each namespace and kind is little.
+"""
 
 DEMANDS_AT_ONCE: Final = 100
 """Looked at in one look, about 1 ms; where there are more, the next look takes the next ones."""
@@ -77,6 +94,11 @@ class Nudge(Value, frozen=True):
     owner: OwnerReference
     namespace: str
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """What a right or a policy may be about: namespace and kind."""
+        return self.namespace, self.owner.kind
+
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
@@ -102,12 +124,14 @@ class WakeQueue:
     ends: Counter[End] = field(default_factory=Counter)
     """How many nudges ended how."""
     dropped: int = 0
-    """Owners forgotten because there were too many."""
+    """Owners forgotten because there were too many, and refusals of those whose demand is too large."""
     _waiting: OrderedDict[str, _Waiting] = field(default_factory=OrderedDict)
     """By uid, the one heard of last at the end."""
     _lines: OrderedDict[PodDemand, dict[str, _Waiting]] = field(default_factory=OrderedDict)
     """The same by demand: within one the longest wait first, of the demands the one looked at last at the end."""
     _promises: Promises = field(default_factory=Promises)
+    _forbidden: dict[tuple[str, str], float] = field(default_factory=dict)
+    """Places where nobody may be nudged, and until when."""
 
     def __len__(self) -> int:
         """Owners that wait."""
@@ -120,6 +144,10 @@ class WakeQueue:
         if (owner.api_version, owner.kind) not in WAKEABLE or not _is_plausible(owner):
             return False
         waiting = self._waiting.get(owner.uid)
+        if (waiting is None or waiting.demand != demand) and _bytes(demand) > DEMAND_BYTES_AT_MOST:
+            self._forget(owner.uid)
+            self.dropped += 1
+            return False
         if waiting is None:
             waiting = self._remember(_Waiting(Nudge(owner, namespace), demand, now, now))
         elif waiting.demand != demand:  # a StatefulSet has got another template
@@ -158,6 +186,8 @@ class WakeQueue:
             uid, verdict = waiting.nudge.owner.uid, roomy.get(waiting.demand)
             if verdict is None or uid in self._promises or now < waiting.nudged_at + waiting.rest_seconds:
                 continue
+            if waiting.nudge.place in self._forbidden:
+                continue
             if not waiting.is_asking:  # nothing followed for a whole rest: it needs no pod any more
                 self._forget(uid)
                 continue
@@ -173,6 +203,8 @@ class WakeQueue:
         uid = nudge.owner.uid
         self.ends[end] += 1
         self._promises.withdraw(uid)
+        if end is End.FORBIDDEN:
+            self._forbidden[nudge.place] = now + FORBIDDEN_SECONDS
         if end is End.GONE:
             self._forget(uid)
         elif waiting := self._waiting.get(uid):
@@ -219,6 +251,8 @@ class WakeQueue:
     def _expire(self, world: World, now: float) -> None:
         if silent := self._promises.expire(world, now):
             self.ends[End.SILENT] += silent
+        for place in [place for place, until in self._forbidden.items() if now >= until]:
+            del self._forbidden[place]
         while self._waiting:
             uid, waiting = next(iter(self._waiting.items()))
             if now - waiting.heard_at < SILENT_SECONDS:
@@ -238,6 +272,12 @@ def _since(waiting: _Waiting) -> float:
 
 def _is_plausible(owner: OwnerReference) -> bool:
     return 0 < len(owner.uid) <= UID_AT_MOST and 0 < len(owner.name) <= NAME_AT_MOST
+
+
+def _bytes(value: object) -> int:
+    """Memory of a demand or a part of it: many short texts take far more of it than their characters."""
+    parts = msgspec.structs.astuple(value) if isinstance(value, msgspec.Struct) else value
+    return sys.getsizeof(value) + (sum(map(_bytes, parts)) if isinstance(parts, tuple) else 0)
 
 
 def _has_classes(demand: PodDemand, world: World) -> bool:

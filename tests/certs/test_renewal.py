@@ -52,6 +52,17 @@ def test_an_empty_secret_gets_an_authority_and_a_certificate_that_it_vouches_for
     assert refusal(FIRST.data["tls.crt"], FIRST.bundle, NAME, NOON) == ""
 
 
+def test_who_signed_what_was_held_is_told_whatever_takes_its_place() -> None:
+    assert FIRST.held_issuer == b""
+    [ours] = certificates_in(FIRST.data["ca.crt"])
+    assert asked(FIRST.data, RENEWS).held_issuer == ours
+    stranger = throwaway_pair([NAME], [], NOON)
+    theirs = FIRST.data | {"tls.crt": stranger.certificate_pem, "tls.key": stranger.key_pem}
+    assert asked(theirs, NOON, FIRST.bundle).held_issuer == b""
+    assert [asked(theirs, NOON, stranger.authority_pem).held_issuer] == certificates_in(stranger.authority_pem)
+    assert asked(FIRST.data, FIRST.authority_ends).held_issuer == b""
+
+
 def test_nothing_is_done_until_a_third_of_the_life_is_left() -> None:
     assert FIRST.again_at == RENEWS
     idle = asked(FIRST.data, RENEWS - 1, FIRST.bundle)

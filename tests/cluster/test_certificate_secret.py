@@ -10,8 +10,10 @@ from typing import TypeVar
 
 import pytest
 
-from app.cluster.certificate_secret import CONFIGURATIONS, CertificateSecret, HeldData
+from app.cluster.certificate_secret import CertificateSecret, HeldData
 from app.cluster.client import ApiClient, Conflict, NotFound
+from app.cluster.webhooks import PATH as CONFIGURATIONS
+from tests.apiserver import ApiServer
 from tests.controlplane.client import Json
 from tests.controlplane.helm import Helm
 from tests.controlplane.plane import ControlPlane
@@ -127,6 +129,19 @@ def test_a_configuration_says_by_which_names_it_calls_us(plane: ControlPlane, na
         assert list(found.bundles.values()) == [b""] * 4
 
     on(plane, name, story, "not-there-yet")
+
+
+@pytest.mark.parametrize("url", ["https://[::1/validate", "https://[x]/validate", "validate", ""])
+def test_a_url_that_is_none_names_no_server_and_hides_no_other(tmp_path: Path, url: str) -> None:
+    async def main() -> tuple[str, ...]:
+        async with ApiServer() as server:
+            webhooks = [webhook("bad", {"url": url}), webhook("service", {"service": SERVICE})]
+            server.put(CONFIGURATIONS, {"metadata": {"name": "vacancy"}, "webhooks": webhooks})
+            async with await ApiClient.connect(server.kubeconfig(tmp_path), None) as client:
+                [found] = await CertificateSecret(client, "default", "vacancy", ("vacancy",)).configurations()
+                return found.servers
+
+    assert asyncio.run(main()) == ("vacancy.gpu.svc",)
 
 
 def test_nothing_of_a_configuration_is_written_but_its_bundles(plane: ControlPlane, name: str) -> None:

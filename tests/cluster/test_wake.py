@@ -5,15 +5,18 @@ import json
 import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
 from app.cluster.client import ApiClient
 from app.cluster.wake import OFF_SECONDS, Waker
 from app.dra.objects import OwnerReference
-from app.dra.wake import REST_SECONDS, End
+from app.dra.snapshot import build_snapshot
+from app.dra.wake import FORBIDDEN_SECONDS, REST_SECONDS, End
 from tests.apiserver import ApiServer
 from tests.apiserver_parts import Fault
+from tests.builders import NOON
 from tests.dra.c0 import N1_TAKEN
 from tests.dra.line import Line, owner
 
@@ -26,6 +29,11 @@ def play(folder: Path, line: Line, story: Story) -> None:
             await story(server, line, Waker(client, line.queue, lambda: line.world, lambda: line.now))
 
     asyncio.run(run())
+
+
+def ours(caplog: pytest.LogCaptureFixture) -> list[Any]:
+    """What the module under test has logged; whatever else runs in this process logs too."""
+    return [record for record in caplog.records if record.name == "app.cluster.wake"]
 
 
 def patched(server: ApiServer) -> list[str]:
@@ -112,19 +120,37 @@ def test_without_the_right_nobody_is_woken_for_a_while_and_that_is_said_once(
         server.fault(Fault(status=403), times=2)
         server.fault(Fault(status=200))
         await waker.look()
-        line.later(OFF_SECONDS - 1)
+        allowed = [waker.allowed]
+        line.later(FORBIDDEN_SECONDS - 1)
         await waker.look()
         assert len(server.asked) == 1
         for _ in range(2):
-            line.later(OFF_SECONDS)
+            line.later(FORBIDDEN_SECONDS)
             await waker.look()
+            allowed.append(waker.allowed)
+        assert allowed == [False, False, True]
         assert len(server.asked) == 3
         assert line.queue.ends == {End.FORBIDDEN: 2}
 
     play(tmp_path, Line().refused("a").freed(N1_TAKEN[0]), story)
-    (record,) = caplog.records
+    (record,) = ours(caplog)
     assert (record.levelno, record.getMessage()) == (logging.WARNING, "may not wake owners of refused pods")
     assert "403" in record.facts["problem"]
+
+
+def test_a_namespace_that_somebody_protects_holds_up_no_other(tmp_path: Path) -> None:
+    line = Line()
+    for name, namespace in (("a", "protected"), ("b", "protected"), ("c", "open")):
+        line.queue.refused(owner(name), namespace, line.demand(), line.now)
+
+    async def story(server: ApiServer, _: Line, waker: Waker) -> None:
+        server.fault(Fault(status=403))
+        server.fault(Fault(status=200))
+        await waker.look()
+        await waker.look()
+        assert [path.split("/")[5] for path in patched(server)] == ["protected", "open"]
+
+    play(tmp_path, line.freed(N1_TAKEN[0]), story)
 
 
 @pytest.mark.parametrize("name", ["../../../../api/v1/nodes/n1", "A", "a/status?x=", ""])
@@ -145,6 +171,15 @@ def test_a_mistake_of_ours_is_logged_and_does_not_end_it(tmp_path: Path, caplog:
     class Enough(Exception):
         """Ends a loop that has no end."""
 
+    class Broken:
+        """A world that quotes what it holds."""
+
+        snapshot = build_snapshot([], received_at=NOON)
+
+        @property
+        def witness(self) -> NoReturn:
+            raise ValueError("what a tenant has written")
+
     line = Line().refused("a").freed(N1_TAKEN[0])
     slept = []
 
@@ -155,9 +190,13 @@ def test_a_mistake_of_ours_is_logged_and_does_not_end_it(tmp_path: Path, caplog:
             raise Enough
 
     async def story(_: ApiServer, line: Line, waker: Waker) -> None:
-        line.world = None  # type: ignore[assignment]
+        line.world = Broken()  # type: ignore[assignment]
         with pytest.raises(Enough):
             await waker.run(sleep)
 
     play(tmp_path, line, story)
-    assert [record.getMessage() for record in caplog.records] == ["waking failed"] * 2
+    records = ours(caplog)
+    assert [record.getMessage() for record in records] == ["waking failed"] * 2
+    for record in records:
+        assert record.facts["problem"].startswith("ValueError in witness, line ")
+        assert record.exc_info is None

@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.dra.judgement import Source
-from app.dra.objects import OwnerReference
+from app.dra.objects import OwnerReference, Pod
 from app.dra.promises import BINDING_SECONDS, EFFECT_SECONDS
 from app.dra.snapshot import build_snapshot
 from app.dra.wake import (
+    FORBIDDEN_SECONDS,
     NUDGES_AT_ONCE,
     OWNERS_AT_MOST,
     REST_SECONDS,
@@ -130,6 +131,40 @@ def test_an_owner_that_cannot_be_real_is_not_remembered(field: str) -> None:
     assert len(line.queue) == 0
 
 
+BUSY_POD = pod(
+    nodeSelector={"topology.kubernetes.io/zone": "europe-west4-a", "cloud.example.com/accelerator": "h100-80gb"},
+    tolerations=[
+        {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+        for key in ("not-ready", "unreachable")
+    ]
+    + [{"key": key, "operator": "Exists", "effect": "NoSchedule"} for key in ("example.com/gpu", "team", "spot")],
+)
+
+
+@pytest.mark.parametrize(
+    ("asking", "is_remembered"),
+    [
+        (BUSY_POD, True),
+        (pod(nodeSelector={f"k{number}": "" for number in range(1000)}), False),
+        (pod(nodeSelector={"k": "x" * 5000}), False),
+        (pod(tolerations=[{"key": f"k{number}", "operator": "Exists"} for number in range(100)]), False),
+    ],
+    ids=["busy", "many selectors", "long selector", "many tolerations"],
+)
+def test_an_owner_whose_pods_ask_for_more_than_anybody_needs_is_not_remembered(
+    asking: Pod,
+    is_remembered: bool,  # noqa: FBT001
+) -> None:
+    line = Line().refused("a", asking=asking)
+    assert (len(line.queue), line.queue.dropped) == (int(is_remembered), int(not is_remembered))
+
+
+def test_an_owner_whose_template_grows_too_large_is_forgotten() -> None:
+    line = Line().refused("a").refused("a", asking=pod(nodeSelector={"k": "x" * 5000}))
+    assert (len(line.queue), line.queue.dropped) == (0, 1)
+    assert line.freed(N1_TAKEN[0]).due() == []
+
+
 # --- How it ends ------------------------------------------------------------------------------------------------------
 
 
@@ -241,6 +276,25 @@ def test_who_could_not_be_reached_waits_on() -> None:
     assert line.later(LOOK).due() == []
     assert line.later(REST_SECONDS).due() == ["a"]
     assert line.queue.ends == {End.FAILED: 1}
+
+
+@pytest.mark.parametrize(
+    ("namespace", "kind", "rests"),
+    [("default", "ReplicaSet", True), ("default", "Job", False), ("other", "ReplicaSet", False)],
+)
+def test_where_one_may_not_be_woken_the_others_of_its_namespace_and_kind_rest_too(
+    namespace: str,
+    kind: str,
+    rests: bool,  # noqa: FBT001
+) -> None:
+    line = Line().refused("a").freed(N1_TAKEN[0])
+    (nudge,) = line.queue.due(line.world, line.now)
+    api_version = "batch/v1" if kind == "Job" else "apps/v1"
+    line.queue.refused(owner("b", kind, api_version), namespace, line.demand(), line.now)
+    line.queue.ended(nudge, End.FORBIDDEN, line.now)
+    assert line.later(FORBIDDEN_SECONDS - 0.1).due() == ([] if rests else ["b"])
+    assert line.admitted("b").later(FORBIDDEN_SECONDS).due() == ["a"]
+    assert line.queue._forbidden == {}  # noqa: SLF001
 
 
 def test_who_is_silent_for_a_day_is_forgotten() -> None:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from app.cluster.certificate_secret import CONFIGURATIONS
 from app.cluster.rights import ROLES
+from app.cluster.webhooks import PATH as CONFIGURATIONS
 from tests.controlplane.client import Json
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import Server, free_port

@@ -214,6 +214,9 @@ def woken(value: str, **metadata: object) -> Json:
 FORBIDDEN: dict[str, Json] = {
     "a label": {"metadata": {"labels": {"app": "other"}}},
     "a label beside the annotation": woken("1", labels={"new": "label"}),
+    "a long value": woken("x" * 33),
+    "a prefix for names": {"metadata": {"generateName": "other-"}},
+    "a link": {"metadata": {"selfLink": "/other"}},
     "a finalizer": {"metadata": {"finalizers": ["example.com/forever"]}},
     "an owner": {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}]}},
     "another annotation": {"metadata": {"annotations": {"example.com/note": "x"}}},
