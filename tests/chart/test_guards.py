@@ -39,7 +39,10 @@ NO_CONTRADICTION: list[Json] = [
     {"source": "witness", "rights": {"poolStatus": False}},
     {"source": "pool-status", "rights": {"witness": False}},
     {"maxAge": 60.5},
-    {"tls": {"mode": "existing-secret", "existingSecret": "pair"}, "webhook": {"annotations": {"inject": "yes"}}},
+    {
+        "tls": {"mode": "existing-secret", "existingSecret": "pair"},
+        "webhook": {"annotations": {"cert-manager.io/inject-ca-from": "a/b"}},
+    },
     {"tls": {"mode": "existing-secret"}, "webhook": {"url": "https://vacancy.example.com"}},
     {"prometheusRule": {"enabled": True, "additionalGroups": [{"name": "a", "rules": []}]}},
 ]

@@ -50,7 +50,7 @@ def test_the_api_server_takes_every_object_without_a_warning(
 @pytest.mark.parametrize("program", HELMS)
 def test_the_notes_have_nothing_to_warn_of_on_this_cluster(plane: ControlPlane, program: str) -> None:
     cluster = f"--kubeconfig={plane.kubeconfig}"
-    printed = helm(program, "install", "vacancy", str(CHART), cluster, "--namespace=default", "--dry-run=server")
+    printed = helm(program, "install", "vacancy-notes", str(CHART), cluster, "--namespace=default", "--dry-run=server")
     _, _, notes = printed.partition("NOTES:")
     assert notes.strip().startswith("READ THIS FIRST.")
     assert "WARNING" not in notes

@@ -82,8 +82,22 @@ def test_what_takes_nothing_away_is_not(tmp_path: Path, values: Json, cluster: t
 def test_who_runs_the_server_outside_reads_how(tmp_path: Path) -> None:
     text = notes(tmp_path, {"webhook": {"url": "https://vacancy.example.com"}, "replicas": 1})
     assert "--tls-secret gpus/vacancy-tls --webhooks vacancy,vacancy-workloads" in text
+    assert "VACANCY_MODE='enforce'" in text
     assert "port-forward" not in text
     assert "WARNING" not in text
+
+
+def test_settings_reach_a_server_outside_by_its_environment(tmp_path: Path) -> None:
+    values = {"webhook": {"url": "https://vacancy.example.com"}, "autoscaled": ["gpu.example.com"], "mode": "warn"}
+    text = notes(tmp_path, values | {"rights": {"nodes": False}, "wake": {"enabled": False}})
+    told = {line.strip() for line in text.splitlines() if line.startswith("  VACANCY_")}
+    assert {
+        "VACANCY_AUTOSCALED='gpu.example.com'",
+        "VACANCY_MODE='warn'",
+        "VACANCY_WITHHELD='nodes'",
+        "VACANCY_WAKE='false'",
+    } <= told
+    assert not any("LISTEN" in line for line in told)
 
 
 def test_no_line_is_too_long_for_a_terminal(tmp_path: Path) -> None:

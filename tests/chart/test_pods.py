@@ -200,7 +200,7 @@ def test_the_secret_is_empty_and_so_has_one_writer() -> None:
 def test_a_pair_of_others_is_mounted(name: str) -> None:
     found = rendered(value_set(name))
     spec = found["Deployment/vacancy"]["spec"]["template"]["spec"]
-    secret = {"cert-manager": "vacancy-tls", "existing-secret": "vacancy-serving"}[name]
+    secret = {"cert-manager": "vacancy-cert", "existing-secret": "vacancy-serving"}[name]
     assert spec["volumes"] == [{"name": "tls", "secret": {"secretName": secret}}]
     assert spec["containers"][0]["volumeMounts"] == [{"name": "tls", "mountPath": "/tls", "readOnly": True}]
     assert {"name": "VACANCY_TLS_DIR", "value": "/tls"} in spec["containers"][0]["env"]

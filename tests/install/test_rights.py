@@ -24,6 +24,8 @@ UNWOKEN = {"wake": {"enabled": False}}
 COMBINATIONS: dict[str, dict[str, Any]] = {
     "defaults": {},
     "counts alone": UNWOKEN | {"rights": {"witness": False}},
+    "source pool-status": UNWOKEN | {"source": "pool-status"},
+    "source witness": UNWOKEN | {"source": "witness", "tenantRequests": {"enabled": True}},
     "the live view alone": UNWOKEN | {"rights": {"poolStatus": False}},
     "no claims": UNWOKEN | {"rights": {"claims": False}},
     "no nodes, no taint rules": UNWOKEN | {"rights": {"nodes": False, "taintRules": False}},

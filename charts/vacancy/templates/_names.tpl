@@ -3,7 +3,7 @@
 {{/* Room is left for "-workloads" and the hash of a pod's name. */}}
 {{- define "vacancy.fullname" -}}
 {{- $made := ternary .Release.Name (printf "%s-vacancy" .Release.Name) (contains "vacancy" .Release.Name) -}}
-{{- .Values.fullnameOverride | default $made | trunc 50 | trimSuffix "-" -}}
+{{- .Values.fullnameOverride | default $made | replace "." "-" | trunc 50 | trimSuffix "-" -}}
 {{- end }}
 
 {{- define "vacancy.labels" -}}
@@ -44,7 +44,11 @@ app.kubernetes.io/component: server
 {{- $name -}}{{- if .Values.workloads.enabled -}},{{ $name }}-workloads{{- end -}}
 {{- end }}
 
-{{/* The Secret of the serving pair. */}}
+{{/* The Secret of the serving pair. cert-manager leaves its own behind, so no other mode may want that name. */}}
 {{- define "vacancy.tlsSecret" -}}
-{{- ternary .Values.tls.existingSecret (printf "%s-tls" (include "vacancy.fullname" .)) (eq .Values.tls.mode "existing-secret") -}}
+{{- if eq .Values.tls.mode "existing-secret" -}}
+{{ .Values.tls.existingSecret }}
+{{- else -}}
+{{ include "vacancy.fullname" . }}-{{ ternary "cert" "tls" (eq .Values.tls.mode "cert-manager") }}
+{{- end -}}
 {{- end }}
