@@ -1,5 +1,7 @@
 """Switches of the test run."""
 
+import signal
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -8,6 +10,9 @@ from tests.controlplane.fixtures import helm3, helm4, plane  # noqa: F401 - shar
 # A busy machine is no fault of the code: neither an example nor the making of it is timed.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+# A shell's background job is started with this signal ignored, which the programs under test would inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -15,7 +15,10 @@ CONTRADICTIONS: dict[str, Json] = {
     "maxAge 60 must be more than refreshSeconds 60": {"maxAge": 60},
     "need two ports": {"listen": "0.0.0.0:8080"},
     "needs tls.existingSecret": {"tls": {"mode": "existing-secret"}},
-    "needs tls.caBundle, or webhook.annotations": {"tls": {"mode": "existing-secret", "existingSecret": "pair"}},
+    "needs tls.caBundle, or webhook.annotations": {
+        "tls": {"mode": "existing-secret", "existingSecret": "pair"},
+        "webhook": {"annotations": {"admissions.enforcer/disabled": "true"}},
+    },
     "are for tls.mode existing-secret, found self-managed": {"tls": {"existingSecret": "pair"}},
     "can't reach a server at webhook.url": {
         "tls": {"mode": "cert-manager"},

@@ -1,10 +1,14 @@
 """What an installation says: first what may hurt, then a warning for each value that takes something away."""
 
+import functools
+import shlex
 from pathlib import Path
 
 import pytest
 
-from tests.chart.rendering import HELMS, Json, copied_chart, helm, objects
+from tests.chart.knobs import nested
+from tests.chart.rendering import HELMS, Json, copied_chart, helm, merged, objects, rendered
+from tests.chart.test_values import OTHERS, environment
 
 MODERN = ("--kube-version=1.37.0", "--api-versions=resource.k8s.io/v1alpha3/ResourcePoolStatusRequest")
 
@@ -52,7 +56,10 @@ WARNINGS: dict[str, tuple[Json, tuple[str, ...], int]] = {
     ),
     "WARNING: wake is off.": ({"wake": {"enabled": False}}, MODERN, 1),
     "WARNING: this API server has no ResourcePoolStatusRequest": ({}, MODERN[:1], 1),
-    "nothing is ever refused": ({"rights": {"witness": False}}, MODERN[:1], 1),
+    "Refusals rest on the live view alone.": ({"source": "auto"}, MODERN[:1], 1),
+    "With source both nothing is ever refused.": ({"source": "both"}, MODERN[:1], 1),
+    "With source pool-status nothing is ever refused.": ({"rights": {"witness": False}}, MODERN[:1], 1),
+    "so nothing is judged.": ({}, ("--kube-version=1.33.9", MODERN[1]), 1),
     "WARNING: this is Kubernetes v1.36.4.": ({}, ("--kube-version=1.36.4", MODERN[1]), 1),
 }
 
@@ -82,22 +89,24 @@ def test_what_takes_nothing_away_is_not(tmp_path: Path, values: Json, cluster: t
 def test_who_runs_the_server_outside_reads_how(tmp_path: Path) -> None:
     text = notes(tmp_path, {"webhook": {"url": "https://vacancy.example.com"}, "replicas": 1})
     assert "--tls-secret gpus/vacancy-tls --webhooks vacancy,vacancy-workloads" in text
-    assert "VACANCY_MODE='enforce'" in text
     assert "port-forward" not in text
     assert "WARNING" not in text
 
 
-def test_settings_reach_a_server_outside_by_its_environment(tmp_path: Path) -> None:
-    values = {"webhook": {"url": "https://vacancy.example.com"}, "autoscaled": ["gpu.example.com"], "mode": "warn"}
-    text = notes(tmp_path, values | {"rights": {"nodes": False}, "wake": {"enabled": False}})
-    told = {line.strip() for line in text.splitlines() if line.startswith("  VACANCY_")}
-    assert {
-        "VACANCY_AUTOSCALED='gpu.example.com'",
-        "VACANCY_MODE='warn'",
-        "VACANCY_WITHHELD='nodes'",
-        "VACANCY_WAKE='false'",
-    } <= told
-    assert not any("LISTEN" in line for line in told)
+# What its command says, or its own place decides.
+NOT_TOLD = {f"VACANCY_{name}" for name in ("LISTEN", "WEB_LISTEN", "TLS_SECRET", "WEBHOOKS")}
+
+
+def test_a_server_outside_is_told_every_setting_as_one_inside(tmp_path: Path) -> None:
+    """None has its default; some are empty, or hold what a shell would take for its own."""
+    changes = [nested("rights.nodes", value=False), *(nested(name, value) for name, (value, _) in OTHERS.items())]
+    values = functools.reduce(merged, changes, {})
+    text = notes(tmp_path, merged(values, {"webhook": {"url": "https://vacancy.example.com"}}))
+    words = shlex.split("".join(line for line in text.splitlines(keepends=True) if line.startswith("  VACANCY_")))
+    inside = environment(rendered(values))
+    assert dict(word.split("=", 1) for word in words) == {
+        name: value for name, value in inside.items() if name not in NOT_TOLD
+    }
 
 
 def test_no_line_is_too_long_for_a_terminal(tmp_path: Path) -> None:

@@ -166,6 +166,7 @@ def test_pods_and_hooks_have_one_image(image: Json, name: str) -> None:
         ("gpu-vacancy-eu", {}, "gpu-vacancy-eu"),
         ("platform", {}, "platform-vacancy"),
         ("platform", {"fullnameOverride": "capacity"}, "capacity"),
+        ("vacancy.eu", {}, "vacancy-eu"),
         ("a" * 53, {}, "a" * 50),
     ],
 )
@@ -215,6 +216,7 @@ def test_cert_manager_makes_the_pair_for_the_service_and_injects_its_authority()
     assert (
         found["Issuer/vacancy-ca"]["spec"]["ca"]["secretName"] == found["Certificate/vacancy-ca"]["spec"]["secretName"]
     )
+    assert found["Certificate/vacancy-ca"]["spec"]["privateKey"]["rotationPolicy"] == "Never"
     for name in ("vacancy", "vacancy-workloads"):
         annotations = found[f"ValidatingWebhookConfiguration/{name}"]["metadata"]["annotations"]
         assert annotations == {"cert-manager.io/inject-ca-from": "vacancy/vacancy"}

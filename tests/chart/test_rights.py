@@ -69,6 +69,12 @@ def test_every_combination_of_switches_takes_away_its_own_rules(off: tuple[str, 
     assert cluster_wide(found) == ALL - set().union(*(SWITCHED[name] for name in off))
 
 
+@pytest.mark.parametrize(("source", "unused"), [("pool-status", "witness"), ("witness", "poolStatus")])
+def test_what_the_source_does_not_use_is_not_granted(source: str, unused: str) -> None:
+    assert cluster_wide(rendered({"source": source})) == ALL - SWITCHED[unused]
+    assert cluster_wide(rendered({"source": "both"})) == ALL
+
+
 def test_every_switch_takes_something_away() -> None:
     assert set().union(*SWITCHED.values()) <= ALL
     assert ALL - WAKE - set().union(*SWITCHED.values()) == {
@@ -184,3 +190,11 @@ def test_bounds_on_requests_don_t_bind_us() -> None:
     assert bypass in grants(found)
     assert bypass in grants(found, "vacancy-cleanup")
     assert grants(found, "group:developers") == {(*bypass[:-1], verb) for verb in ("create", "get", "delete")}
+
+
+@pytest.mark.parametrize("values", [{"source": "witness"}, {"rights": {"poolStatus": False}}], ids=str)
+def test_who_makes_no_requests_is_not_exempt_from_their_bounds(values: Json) -> None:
+    found = rendered(values | {"tenantRequests": {"enabled": True}})
+    assert "ValidatingAdmissionPolicy/vacancy-tenant-requests" in found
+    assert "bypass-bounds" not in {verb for *_, verb in grants(found)}
+    assert "ClusterRole/vacancy-bypass-bounds" not in found

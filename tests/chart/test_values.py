@@ -102,10 +102,18 @@ OUT_OF_RANGE: dict[str, list[Any]] = {
     "pageUrl": ["capacity.example.com", "ftp://example.com", "https://example.com/a b"],
     "refreshSeconds": [0, -1],
     "maxAge": [0],
-    "listen": ["8443", "0.0.0.0:", "::1:8443"],
+    "listen": ["8443", "0.0.0.0:", "::1:8443", ":65536", ":99999", ":0", ":08443"],
+    "webListen": [":65536"],
     "webhook.failurePolicy": ["Nope", "ignore"],
     "webhook.timeoutSeconds": [0, 31, 60],
-    "webhook.url": ["http://example.com", "https://example.com/", "https://example.com?a=b", "https://"],
+    "webhook.url": [
+        "http://example.com",
+        "https://example.com/",
+        "https://example.com?a=b",
+        "https://",
+        "https://user@example.com",
+        "https://user:password@example.com:8443/a",
+    ],
     "webhook.matchConditions": [[{"name": "a"}], [{"name": "", "expression": "true"}]],
     "tls.mode": ["helm", "none"],
     "tls.caBundle": ["LS0tLS1CRUdJTg=="],
@@ -177,34 +185,37 @@ def test_the_program_can_read_what_the_chart_sets(values: Path) -> None:
         of[name].form.parse(value)
 
 
+OTHERS: dict[str, tuple[object, str]] = {
+    "mode": ("audit", "audit"),
+    "autoscaled": (["a.example.com", "b"], "a.example.com,b"),
+    "dynamic": (["c"], "c"),
+    "ownerPolicy": ({"Job": "warn", "*": "off"}, "*=off,Job=warn"),
+    "neverFits": ("refuse", "refuse"),
+    "allowQueueLabel": (False, "false"),
+    "schedulers": (["a", "b"], "a,b"),
+    "quotaWordsFor": ([], ""),
+    "warnOnlyFor": (["a"], "a"),
+    "optionsText": ('say "no": it\'s #1', 'say "no": it\'s #1'),
+    "pageUrl": ("https://example.com/", "https://example.com/"),
+    "hideNames": (True, "true"),
+    "source": ("witness", "witness"),
+    "refreshSeconds": (30.5, "30.5"),
+    "maxAge": (1000000, "1e+06"),
+    "wake.enabled": (False, "false"),
+    "logFormat": ("text", "text"),
+    "logLevel": ("debug", "debug"),
+    "listen": ("[::]:9443", "[::]:9443"),
+    "webListen": (":9080", ":9080"),
+}
+"""Another value than the default for every setting, and what the program reads."""
+
+
 def test_each_setting_follows_its_value() -> None:
     """A value that is changed changes its own variable, and no other."""
-    others: dict[str, tuple[object, str]] = {
-        "mode": ("audit", "audit"),
-        "autoscaled": (["a.example.com", "b"], "a.example.com,b"),
-        "dynamic": (["c"], "c"),
-        "ownerPolicy": ({"Job": "warn", "*": "off"}, "*=off,Job=warn"),
-        "neverFits": ("refuse", "refuse"),
-        "allowQueueLabel": (False, "false"),
-        "schedulers": (["a", "b"], "a,b"),
-        "quotaWordsFor": ([], ""),
-        "warnOnlyFor": (["a"], "a"),
-        "optionsText": ('say "no": #1', 'say "no": #1'),
-        "pageUrl": ("https://example.com/", "https://example.com/"),
-        "hideNames": (True, "true"),
-        "source": ("witness", "witness"),
-        "refreshSeconds": (30.5, "30.5"),
-        "maxAge": (1000000, "1e+06"),
-        "wake.enabled": (False, "false"),
-        "logFormat": ("text", "text"),
-        "logLevel": ("debug", "debug"),
-        "listen": ("[::]:9443", "[::]:9443"),
-        "webListen": (":9080", ":9080"),
-    }
     defaults = environment(rendered())
-    assert set(others) == {value_of(row.name) for row in SETTINGS if row.name not in OF_A_WORKSTATION | WORKED_OUT}
+    assert set(OTHERS) == {value_of(row.name) for row in SETTINGS if row.name not in OF_A_WORKSTATION | WORKED_OUT}
     of = {value_of(row.name): row.variable for row in SETTINGS}
-    for name, (value, expected) in others.items():
+    for name, (value, expected) in OTHERS.items():
         changed = dict(set(environment(rendered(nested(name, value))).items()) - set(defaults.items()))
         side_effect = {"VACANCY_OWNER_POLICY"} if name == "wake.enabled" else set()
         assert changed[of[name]] == expected
