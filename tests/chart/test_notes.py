@@ -100,7 +100,7 @@ NOT_TOLD = {f"VACANCY_{name}" for name in ("LISTEN", "WEB_LISTEN", "TLS_SECRET",
 def test_a_server_outside_is_told_every_setting_as_one_inside(tmp_path: Path) -> None:
     """None has its default; some are empty, or hold what a shell would take for its own."""
     changes = [nested("rights.nodes", value=False), *(nested(name, value) for name, (value, _) in OTHERS.items())]
-    values = functools.reduce(merged, changes, {})
+    values = functools.reduce(merged, changes)
     text = notes(tmp_path, merged(values, {"webhook": {"url": "https://vacancy.example.com"}}))
     words = shlex.split("".join(line for line in text.splitlines(keepends=True) if line.startswith("  VACANCY_")))
     inside = environment(rendered(values))
