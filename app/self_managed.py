@@ -13,14 +13,13 @@ import contextlib
 import logging
 import random
 import time
-import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 
 import msgspec
 
-from app import signing
+from app import mistakes, signing
 from app.cluster.certificate_secret import CertificateSecret, Configuration
 from app.cluster.client import ApiError, Conflict
 from app.metrics import CertificateCounts
@@ -160,10 +159,10 @@ class SelfManaged:
         self._was_trusted |= not bundles or issuer in self._trusted
 
     def _note_mistake(self, error: Exception) -> None:
-        """Type and place, once in a row: the text of an exception may quote a key."""
-        problem, place = type(error).__name__, traceback.extract_tb(error.__traceback__)[-1]
+        """Once in a row."""
+        problem = type(error).__name__
         if problem != self._problem:
-            facts = {"problem": f"{problem} in {place.name}, line {place.lineno}"}
+            facts = {"problem": mistakes.place(error)}
             _log.error("exception while looking after certificates", extra={"facts": facts})
         self._problem, self._in_step = problem, False
 

@@ -8,13 +8,13 @@ one has written another writes in the same words, which changes nothing and wake
 import asyncio
 import logging
 import re
-import traceback
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import NoReturn
 
 import msgspec
 
+from app import mistakes
 from app.cluster.client import ApiClient, ApiError, Forbidden, Invalid, NotFound
 from app.dra.judgement import World
 from app.dra.promises import EFFECT_SECONDS
@@ -57,7 +57,7 @@ class Waker:
             try:
                 await self.look()
             except Exception as error:  # noqa: BLE001 - a mistake of ours must not end what a moment later may go well
-                _log.error("waking failed", extra={"facts": {"problem": _place(error)}})
+                _log.error("waking failed", extra={"facts": {"problem": mistakes.place(error)}})
                 self._off_until = self._now() + OFF_SECONDS
 
     async def look(self) -> None:
@@ -102,11 +102,3 @@ class Waker:
             content_type="application/merge-patch+json",
             timeout_seconds=PATCH_SECONDS,
         )
-
-
-def _place(error: Exception) -> str:
-    """Type and place of a mistake: the message of an exception may quote a tenant's object."""
-    while isinstance(error, ExceptionGroup):  # of the task group, which is not where it happened
-        error = error.exceptions[0]
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__} in {frame.name}, line {frame.lineno}"

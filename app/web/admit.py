@@ -6,7 +6,6 @@ API server cannot use helps nobody.
 """
 
 import logging
-import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from time import perf_counter
@@ -15,6 +14,7 @@ from typing import Protocol
 import msgspec
 from starlette.types import Receive, Scope, Send
 
+from app import mistakes
 from app.admission.admit import (
     Decision,
     Mode,
@@ -207,11 +207,9 @@ class AdmissionDoor:
         return decision
 
     def _panic(self, error: Exception, mode: Mode) -> Decision:
-        """Admit, count, and log type and place: the message of an exception may quote the pod."""
+        """Admit, count and log."""
         self._counts.panics += 1
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        problem = f"{type(error).__name__} in {place.name}, line {place.lineno}"
-        self._log_once(logging.ERROR, "exception while judging", problem)
+        self._log_once(logging.ERROR, "exception while judging", mistakes.place(error))
         return self._counted(not_checked(Reason.InternalError, mode=mode))
 
     def _log_once(self, level: int, event: str, problem: str) -> None:
