@@ -1,13 +1,13 @@
 """The claims and templates a pod names, read for its review: the only calls that a review waits for."""
 
 import asyncio
-import re
 from collections.abc import Iterable
 from typing import TypeVar
 
 import msgspec
 
 from app.cluster.client import ApiClient, ApiError, NotFound
+from app.cluster.names import is_name
 from app.dra.demand import ClaimReferences, Lookup, Lookups
 from app.dra.objects import ResourceClaim, ResourceClaimTemplate
 
@@ -21,8 +21,6 @@ READS_AT_ONCE = 32
 """Of all reviews together: they must not take the connections that the slow river lives on."""
 
 _PATH = "/apis/resource.k8s.io/v1/namespaces"
-_NAME = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
-"""A DNS subdomain, as every object's name is one."""
 
 Read = TypeVar("Read", ResourceClaim, ResourceClaimTemplate)
 
@@ -55,8 +53,8 @@ class ClaimReader:
         return dict.fromkeys(distinct, Lookup.FAILED) | dict(zip(distinct, read, strict=False))
 
     async def _read(self, namespace: str, plural: str, name: str, decoder: msgspec.json.Decoder[Read]) -> Read | Lookup:
-        if not (_NAME.fullmatch(namespace) and _NAME.fullmatch(name)):
-            return Lookup.MISSING  # nothing has such a name, and as part of a URL it might mean something else
+        if not (is_name(namespace) and is_name(name)):
+            return Lookup.MISSING
         path = f"{_PATH}/{namespace}/{plural}/{name}"
         try:
             async with asyncio.timeout(self._budget_seconds), self._at_once:

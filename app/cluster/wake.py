@@ -7,7 +7,6 @@ one has written another writes in the same words, which changes nothing and wake
 
 import asyncio
 import logging
-import re
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import NoReturn
@@ -16,6 +15,7 @@ import msgspec
 
 from app import mistakes
 from app.cluster.client import ApiClient, ApiError, Forbidden, Invalid, NotFound
+from app.cluster.names import is_name
 from app.dra.judgement import World
 from app.dra.promises import EFFECT_SECONDS
 from app.dra.wake import WAKEABLE, End, Nudge, WakeQueue
@@ -31,9 +31,6 @@ PATCH_SECONDS = 2.0
 
 OFF_SECONDS = 300.0
 """Nobody is woken for so long after a mistake of ours: what is wrong does not get better by trying on."""
-
-_NAME = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
-"""A DNS subdomain, as every object's name is one; whoever creates a pod can write any text into its owner."""
 
 _log = logging.getLogger(__name__)
 
@@ -89,8 +86,8 @@ class Waker:
 
     async def _patch(self, nudge: Nudge, now: float) -> None:
         owner = nudge.owner
-        if not (_NAME.fullmatch(nudge.namespace) and _NAME.fullmatch(owner.name)):
-            raise NotFound("nothing has such a name")  # and as part of a URL it might mean something else
+        if not (is_name(nudge.namespace) and is_name(owner.name)):  # whoever makes a pod writes any text into its owner
+            raise NotFound("nothing has such a name")
         group = "apis" if "/" in owner.api_version else "api"
         resource = WAKEABLE[owner.api_version, owner.kind]
         slot = datetime.fromtimestamp(now // EFFECT_SECONDS * EFFECT_SECONDS, UTC)
