@@ -10,50 +10,19 @@ import base64
 import urllib.parse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import msgspec
 
 from app.cluster.client import ApiClient, NotFound, ServerFault
-from app.cluster.webhooks import PATH
+from app.cluster.webhooks import CALL_SECONDS, PATH, ClientConfig, Meta, stored
 from app.dra.objects import View
 
 FIELD_MANAGER = (("fieldManager", "vacancy-certificates"),)
 
-CALL_SECONDS = 10.0
-"""For an answer; both objects are small."""
-
-T = TypeVar("T")
-
-
-class _Meta(View, frozen=True):
-    resource_version: str
-
 
 class _Secret(View, frozen=True):
-    metadata: _Meta
+    metadata: Meta
     data: dict[str, bytes] | None = None
-
-
-class _Service(View, frozen=True):
-    name: str
-    namespace: str
-
-
-class _ClientConfig(View, frozen=True):
-    service: _Service | None = None
-    url: str | None = None
-    ca_bundle: bytes = b""
-
-
-class _Webhook(View, frozen=True):
-    name: str
-    client_config: _ClientConfig
-
-
-class _Configuration(View, frozen=True):
-    metadata: _Meta
-    webhooks: tuple[_Webhook, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +55,11 @@ class CertificateSecret:
 
     async def read(self, keys: Sequence[str]) -> HeldData:
         """What it holds under these keys."""
-        secret = await self._get(self._path, _Secret)
+        answer = await self._client.request("GET", self._path, timeout_seconds=CALL_SECONDS)
+        try:
+            secret = msgspec.json.decode(answer, type=_Secret)
+        except msgspec.MsgspecError as error:
+            raise ServerFault(f"GET {self._path}: {error}") from error
         data = secret.data or {}
         return HeldData(secret.metadata.resource_version, {key: data[key] for key in keys if key in data})
 
@@ -101,7 +74,7 @@ class CertificateSecret:
         found = []
         for name in self.names:
             try:
-                read = await self._get(f"{PATH}/{name}", _Configuration)
+                read = await stored(self._client, name)
             except NotFound:
                 continue
             webhooks = read.webhooks or ()
@@ -121,13 +94,6 @@ class CertificateSecret:
         body = {"metadata": {"resourceVersion": configuration.version}, "webhooks": webhooks}
         await self._patch(f"{PATH}/{configuration.name}", body, "application/strategic-merge-patch+json")
 
-    async def _get(self, path: str, kind: type[T]) -> T:
-        answer = await self._client.request("GET", path, timeout_seconds=CALL_SECONDS)
-        try:
-            return msgspec.json.decode(answer, type=kind)
-        except msgspec.MsgspecError as error:
-            raise ServerFault(f"GET {path}: {error}") from error
-
     async def _patch(self, path: str, body: object, content_type: str) -> None:
         await self._client.request(
             "PATCH",
@@ -139,10 +105,10 @@ class CertificateSecret:
         )
 
 
-def _server(config: _ClientConfig) -> str:
+def _server(config: ClientConfig) -> str:
     """The name the API server expects in our certificate; empty: none, as of a URL that is none."""
     if config.service is not None:
-        return f"{config.service.name}.{config.service.namespace}.svc"
+        return config.service.host
     try:
         return urllib.parse.urlsplit(config.url or "").hostname or ""
     except ValueError:

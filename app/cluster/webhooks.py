@@ -23,6 +23,59 @@ CALL_SECONDS = 10.0
 """For any answer. The API server waits a tenth of it for us, but that one is late tells more than that none came."""
 
 
+class Service(View, frozen=True):
+    """ServiceReference."""
+
+    namespace: str
+    name: str
+    port: int = 443
+    path: str = ""
+
+    @property
+    def host(self) -> str:
+        """By which the API server calls it, and which its certificate has to name."""
+        return f"{self.name}.{self.namespace}.svc"
+
+
+class ClientConfig(View, frozen=True):
+    """WebhookClientConfig."""
+
+    url: str | None = None
+    service: Service | None = None
+    ca_bundle: bytes = b""
+
+
+class Rule(View, frozen=True):
+    """RuleWithOperations."""
+
+    resources: tuple[str, ...] = ()
+
+
+class StoredWebhook(View, frozen=True):
+    """ValidatingWebhook."""
+
+    name: str
+    client_config: ClientConfig
+    timeout_seconds: int = 10
+    rules: tuple[Rule, ...] = ()
+
+
+class Meta(View, frozen=True):
+    """ObjectMeta, for who writes only what has not changed since it was read."""
+
+    resource_version: str
+
+
+class StoredConfiguration(View, frozen=True):
+    """ValidatingWebhookConfiguration."""
+
+    metadata: Meta
+    webhooks: tuple[StoredWebhook, ...] | None = None
+
+
+_configurations = msgspec.json.Decoder(StoredConfiguration)
+
+
 class Untrusted(ApiError):
     """The server does not show a certificate that `caBundle` vouches for."""
 
@@ -42,13 +95,18 @@ class Webhook:
     """Of what it is asked about: `pods`, `deployments`, …"""
 
 
-async def read(client: ApiClient, configuration: str) -> tuple[Webhook, ...]:
-    """The webhooks of a ValidatingWebhookConfiguration. Raises ApiError."""
+async def stored(client: ApiClient, configuration: str) -> StoredConfiguration:
+    """A ValidatingWebhookConfiguration. Raises ApiError."""
     content = await client.request("GET", f"{PATH}/{configuration}", timeout_seconds=CALL_SECONDS)
     try:
-        found = _configurations.decode(content)
+        return _configurations.decode(content)
     except msgspec.MsgspecError as error:
         raise ServerFault(f"GET {PATH}/{configuration}: expected a ValidatingWebhookConfiguration") from error
+
+
+async def read(client: ApiClient, configuration: str) -> tuple[Webhook, ...]:
+    """The webhooks of a ValidatingWebhookConfiguration. Raises ApiError."""
+    found = await stored(client, configuration)
     return tuple(map(_webhook, found.webhooks or ()))
 
 
@@ -84,38 +142,7 @@ async def call(webhook: Webhook, review: bytes) -> bytes:
         raise Unreachable(str(error) or "the connection broke") from error
 
 
-class _Service(View, frozen=True):
-    namespace: str
-    name: str
-    port: int = 443
-    path: str = ""
-
-
-class _ClientConfig(View, frozen=True):
-    url: str | None = None
-    service: _Service | None = None
-    ca_bundle: bytes = b""
-
-
-class _Rule(View, frozen=True):
-    resources: tuple[str, ...] = ()
-
-
-class _Webhook(View, frozen=True):
-    name: str
-    client_config: _ClientConfig
-    timeout_seconds: int = 10
-    rules: tuple[_Rule, ...] = ()
-
-
-class _Configuration(View, frozen=True):
-    webhooks: tuple[_Webhook, ...] | None = None
-
-
-_configurations = msgspec.json.Decoder(_Configuration)
-
-
-def _webhook(found: _Webhook) -> Webhook:
+def _webhook(found: StoredWebhook) -> Webhook:
     where = found.client_config
     url = where.url or (where.service and _url(where.service)) or ""
     resources = frozenset(resource for rule in found.rules for resource in rule.resources)
@@ -123,9 +150,9 @@ def _webhook(found: _Webhook) -> Webhook:
     return Webhook(found.name, url, where.ca_bundle, where.service is not None, resources)
 
 
-def _url(service: _Service) -> str:
+def _url(service: Service) -> str:
     path = urllib.parse.quote(service.path.lstrip("/"))
-    return f"https://{service.name}.{service.namespace}.svc:{service.port}/{path}"
+    return f"https://{service.host}:{service.port}/{path}"
 
 
 def _trust_in(authorities: bytes) -> ssl.SSLContext:
