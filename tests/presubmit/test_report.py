@@ -4,6 +4,7 @@ import json
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from app.dra.explain import Audience, options, sentence
 from app.dra.objects import Container, Pod, PodSpec
@@ -11,26 +12,14 @@ from app.dra.reasons import Reason
 from app.dra.verdict import NeedVerdict, Outcome, Verdict
 from app.presubmit.manifest import Asked
 from app.presubmit.report import Report, check, exit_code
+from tests.dra.verdicts import FULL_NEED
 
 POD = Pod(spec=PodSpec(containers=[Container()]))
 COUNTED_AT = 1767268763.0  # 2026-01-01T11:59:23Z
 FULL = Verdict(
     Outcome.FULL,
     Reason.NoGPUCapacity,
-    (
-        NeedVerdict(
-            name="example.com/gpu",
-            field="spec.containers[0].resources.requests[example.com/gpu]",
-            count=1,
-            outcome=Outcome.FULL,
-            reason=Reason.NoGPUCapacity,
-            class_name="gpu.example.com",
-            total=8,
-            free=0,
-            pools=2,
-            largest_free_block=0,
-        ),
-    ),
+    (replace(FULL_NEED, largest_free_block=0),),
     source="both",
     snapshot_time=COUNTED_AT,
 )
