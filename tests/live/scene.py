@@ -136,6 +136,12 @@ class Scene:
         self.hold(*pods)
         return [pod["metadata"]["name"] for pod in pods]
 
+    def fill_up(self, devices: int = 1) -> None:
+        """A class and one pool of that many devices, all of which are taken."""
+        self.add_class()
+        self.publish(devices)
+        self.fill(devices)
+
     def free(self, name: str) -> None:
         """Delete a pod at once, as there is no kubelet to end it; its devices are free a few milliseconds later."""
         self.client.delete(f"{self.pods}/{name}", gracePeriodSeconds=0)

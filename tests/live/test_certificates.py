@@ -220,9 +220,7 @@ def living(plane: ControlPlane, folder: Path, name: str, seconds: float) -> Iter
             replica.register()
         for replica in life.replicas:
             until("ready", replica.is_ready)
-        life.scene.add_class()
-        life.scene.publish(1)
-        life.scene.fill(1)
+        life.scene.fill_up()
         until("full for both", lambda: refused_by(life) == {each.hook for each in life.replicas})
         yield life
     finally:

@@ -136,9 +136,7 @@ def test_a_node_that_was_cordoned_just_now_may_come_back(scene: Scene, vacancy: 
 
 @every_source
 def test_a_node_with_a_device_plugin_of_that_name_switches_refusals_off(scene: Scene, vacancy: Vacancy) -> None:
-    scene.add_class()
-    scene.publish(1)
-    scene.fill(1)
+    scene.fill_up()
     late = scene.pod("late")
     until("full", lambda: vacancy.refuses(late, scene.name))
     plugin = scene.add_node(1, extended={scene.resource: "2"})

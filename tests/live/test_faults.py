@@ -32,13 +32,6 @@ TICK_SECONDS = 60.0
 """In a cluster of today, between two rounds of pool statuses; nothing may take longer to recover."""
 
 
-def full(scene: Scene, devices: int = 1) -> None:
-    """One pool, all of which is taken."""
-    scene.add_class()
-    scene.publish(devices)
-    scene.fill(devices)
-
-
 def all_refuse(servers: Iterable[Vacancy], pod: Json) -> None:
     """Wait until every server refuses the pod."""
     for vacancy in servers:
@@ -60,7 +53,7 @@ def test_an_outage_of_the_api_server_makes_all_unknown_and_is_forgotten_soon(
     with ExitStack() as stack:
         plane = stack.enter_context(ControlPlane(tmp_path / "plane"))
         scene = Scene(plane)
-        full(scene)
+        scene.fill_up()
         late = scene.pod("late")
         replicas = {"counts": "pool-status", "witness": "witness", "first": "auto", "second": "auto"}
         servers = [stack.enter_context(Vacancy(plane, tmp_path / name, source)) for name, source in replicas.items()]
@@ -118,7 +111,7 @@ def test_without_pool_statuses_the_live_view_is_left(tmp_path: Path, served: lis
     with ExitStack() as stack:
         plane = stack.enter_context(ControlPlane(tmp_path / "plane", feature_gates={}, runtime_config=served))
         scene = Scene(plane)
-        full(scene)
+        scene.fill_up()
         late = scene.pod("late")
         sources = ("pool-status", "both", "auto")
         servers = {each: stack.enter_context(Vacancy(plane, tmp_path / each, each)) for each in sources}
@@ -149,7 +142,7 @@ def _source(vacancy: Vacancy, driver: str) -> str:
 
 @every_source
 def test_an_incomplete_pool_hides_itself_and_no_other(scene: Scene, vacancy: Vacancy) -> None:
-    full(scene)
+    scene.fill_up()
     late = scene.pod("late")
     until("full", lambda: vacancy.refuses(late, scene.name))
     scene.publish(1, pool="half", slices=2, number=0)
@@ -199,7 +192,7 @@ def test_150_pools_are_all_counted(scene: Scene, vacancy: Vacancy) -> None:
 
 @pytest.mark.parametrize("source", ["pool-status"])
 def test_requests_of_others_are_left_alone_and_not_believed(scene: Scene, vacancy: Vacancy) -> None:
-    full(scene)
+    scene.fill_up()
     late = scene.pod("late")
     label, value = OURS.split("=")
     spec = {"driver": scene.driver, "limit": 1000}
@@ -216,7 +209,7 @@ def test_requests_of_others_are_left_alone_and_not_believed(scene: Scene, vacanc
 
 @pytest.mark.parametrize("source", ["auto"])
 def test_classes_and_slices_come_and_go_while_pods_are_judged(scene: Scene, vacancy: Vacancy) -> None:
-    full(scene)
+    scene.fill_up()
     late = scene.pod("late")
     until("full", lambda: vacancy.refuses(late, scene.name))
     panics, over = vacancy.metric("vacancy_panics_total"), threading.Event()
@@ -245,7 +238,7 @@ def test_classes_and_slices_come_and_go_while_pods_are_judged(scene: Scene, vaca
 
 def test_who_may_not_read_claims_and_pods_goes_by_counts(plane: ControlPlane, tmp_path: Path) -> None:
     scene = Scene(plane)
-    full(scene)
+    scene.fill_up()
     late = scene.pod("late")
     with Vacancy(plane, tmp_path / "no-witness", "auto", roles=(CORE,)) as vacancy:
         assert "counted " in until("full", lambda: vacancy.refusal(late, scene.name))
@@ -260,7 +253,7 @@ def test_who_may_not_read_claims_and_pods_goes_by_counts(plane: ControlPlane, tm
 @pytest.mark.parametrize(("clock", "off"), [("right", 0.0), ("slow", -125.0), ("fast", 125.0)])
 def test_a_clock_that_is_2_minutes_off_is_none_to_count_by(plane: ControlPlane, clock: str, off: float) -> None:
     scene = Scene(plane)
-    full(scene)
+    scene.fill_up()
     kubeconfig = account(plane, f"clock-{clock}", (CORE,))
 
     def now() -> float:

@@ -61,9 +61,7 @@ def scene(plane: ControlPlane, vacancy: Vacancy) -> Iterator[Scene]:
 def full(plane: ControlPlane, vacancy: Vacancy, devices: int = 1) -> Scene:
     """A scene whose devices are all taken, as the server knows."""
     scene = Scene(plane, vacancy.label)
-    scene.add_class()
-    scene.publish(devices)
-    scene.fill(devices)
+    scene.fill_up(devices)
     until("full", lambda: vacancy.refuses(scene.pod("late"), scene.name))
     return scene
 

@@ -34,9 +34,7 @@ def refusal(scene: Scene, vacancy: Vacancy, pod: dict[str, object]) -> str:
 def test_one_pod_too_many_is_refused_and_the_next_is_bound_when_a_device_is_free(
     scene: Scene, vacancy: Vacancy
 ) -> None:
-    scene.add_class()
-    scene.publish(2)
-    scene.fill(2)
+    scene.fill_up(2)
     late = scene.pod("late")
     said = refusal(scene, vacancy, late)
     assert sentence(scene.resource, f"all 2 devices of class {scene.name} are taken in 1 pool").fullmatch(said)
@@ -62,9 +60,7 @@ def test_claims_made_from_a_template_are_counted_like_resources(scene: Scene, va
 
 @auto
 def test_the_status_says_why_in_a_form_for_machines(scene: Scene, vacancy: Vacancy) -> None:
-    scene.add_class()
-    scene.publish(1)
-    scene.fill(1)
+    scene.fill_up()
     refusal(scene, vacancy, scene.pod("late"))
     answered = scene.client.http.post(scene.pods, json=scene.pod("late"))
     assert answered.status_code == 403
@@ -77,9 +73,7 @@ def test_the_status_says_why_in_a_form_for_machines(scene: Scene, vacancy: Vacan
 
 @auto
 def test_a_dry_run_is_told_the_same_and_changes_nothing(scene: Scene, vacancy: Vacancy) -> None:
-    scene.add_class()
-    scene.publish(1)
-    scene.fill(1)
+    scene.fill_up()
     late = scene.pod("late")
     refusal(scene, vacancy, late)
     tried = scene.plane.kubectl("create", "--dry-run=server", "-f", "-", input=json.dumps(late))
@@ -96,9 +90,7 @@ def test_a_dry_run_is_told_the_same_and_changes_nothing(scene: Scene, vacancy: V
 def test_a_namespace_without_the_label_is_left_alone_and_shows_that_the_refusal_was_right(
     scene: Scene, vacancy: Vacancy
 ) -> None:
-    scene.add_class()
-    scene.publish(1)
-    scene.fill(1)
+    scene.fill_up()
     refusal(scene, vacancy, scene.pod("late"))
     elsewhere = Scene(scene.plane)
     try:
@@ -117,9 +109,7 @@ def test_a_namespace_without_the_label_is_left_alone_and_shows_that_the_refusal_
 @auto
 @pytest.mark.parametrize("kind", ["ReplicaSet", "Job"])
 def test_the_owner_of_refused_pods_gets_the_sentence_in_one_event(scene: Scene, vacancy: Vacancy, kind: str) -> None:
-    scene.add_class()
-    scene.publish(1)
-    scene.fill(1)
+    scene.fill_up()
     pod = scene.pod("late")
     until("full", lambda: vacancy.refuses(pod, scene.name))
     template = {"metadata": {"labels": {"app": "late"}}, "spec": pod["spec"]}

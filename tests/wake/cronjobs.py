@@ -27,9 +27,7 @@ def test_what_waits_is_known_once_told_once_a_minute_and_forgotten(
     with Vacancy(plane, tmp_path / "cronjobs", "auto") as vacancy:
         vacancy.register(plane)
         scene = Scene(plane, vacancy.label)
-        scene.add_class()
-        scene.publish(1)
-        scene.fill(1)
+        scene.fill_up()
         until("full", lambda: vacancy.refuses(scene.pod("late"), scene.name))
         before = resident_kb(vacancy)
         began = time.monotonic()

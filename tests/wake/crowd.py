@@ -30,9 +30,7 @@ def test_as_many_as_devices_get_one_within_seconds_and_hardly_any_is_woken_in_va
     with Vacancy(plane, tmp_path / "crowd", "auto") as vacancy:
         vacancy.register(plane)
         scene = Scene(plane, vacancy.label)
-        scene.add_class()
-        scene.publish(DEVICES)
-        scene.fill(DEVICES)
+        scene.fill_up(DEVICES)
         until("full", lambda: vacancy.refuses(scene.pod("late"), scene.name))
         owners = [
             Owner.make(scene, KINDS[number % len(KINDS)], f"owner-{number:03}", podManagementPolicy="Parallel")

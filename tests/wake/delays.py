@@ -107,9 +107,7 @@ def watch(plane: ControlPlane, trials: list[Trial], all_made: threading.Event) -
 def waiting(plane: ControlPlane, server: Vacancy | None, kind: str) -> Owner:
     """An owner that has just been refused, or whose pod has just been found without a place."""
     scene = Scene(plane, server.label if server else None)
-    scene.add_class()
-    scene.publish(1)
-    scene.fill(1)
+    scene.fill_up()
     if server is not None:
         until("full", lambda: server.refuses(scene.pod("late"), scene.name))
     owner = Owner.make(scene, kind)

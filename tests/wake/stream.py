@@ -103,9 +103,7 @@ def test_no_owner_is_starved_by_bare_pods(
     with Vacancy(plane, tmp_path / "stream", "auto") as vacancy:
         vacancy.register(plane)
         scene = Scene(plane, vacancy.label)
-        scene.add_class()
-        scene.publish(DEVICES)
-        scene.fill(DEVICES)
+        scene.fill_up(DEVICES)
         until("full", lambda: vacancy.refuses(scene.pod("late"), scene.name))
         customers = [Customer(scene, kind) for kind in KINDS]
         stream = Stream(scene)
