@@ -1,5 +1,6 @@
 """Switches of the test run."""
 
+import logging
 import signal
 
 import pytest
@@ -10,6 +11,9 @@ from tests.controlplane.fixtures import helm3, helm4, plane  # noqa: F401 - shar
 # A busy machine is no fault of the code: neither an example nor the making of it is timed.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+# The tests' own calls to the control plane, some of them in threads, are not what a test finds in the log.
+logging.getLogger("httpx").setLevel(logging.WARNING)
 
 # A shell's background job is started with this signal ignored, which the programs under test would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -5,7 +5,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 
@@ -29,11 +29,6 @@ def play(folder: Path, line: Line, story: Story) -> None:
             await story(server, line, Waker(client, line.queue, lambda: line.world, lambda: line.now))
 
     asyncio.run(run())
-
-
-def ours(caplog: pytest.LogCaptureFixture) -> list[Any]:
-    """What the module under test has logged; whatever else runs in this process logs too."""
-    return [record for record in caplog.records if record.name == "app.cluster.wake"]
 
 
 def patched(server: ApiServer) -> list[str]:
@@ -133,7 +128,7 @@ def test_without_the_right_nobody_is_woken_for_a_while_and_that_is_said_once(
         assert line.queue.ends == {End.FORBIDDEN: 2}
 
     play(tmp_path, Line().refused("a").freed(N1_TAKEN[0]), story)
-    (record,) = ours(caplog)
+    (record,) = caplog.records
     assert (record.levelno, record.getMessage()) == (logging.WARNING, "may not wake owners of refused pods")
     assert "403" in record.facts["problem"]
 
@@ -195,7 +190,7 @@ def test_a_mistake_of_ours_is_logged_and_does_not_end_it(tmp_path: Path, caplog:
             await waker.run(sleep)
 
     play(tmp_path, line, story)
-    records = ours(caplog)
+    records = caplog.records
     assert [record.getMessage() for record in records] == ["waking failed"] * 2
     for record in records:
         assert record.facts["problem"].startswith("ValueError in witness, line ")
