@@ -2,6 +2,7 @@
 
 import logging
 import signal
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,6 +18,15 @@ logging.getLogger("httpx").setLevel(logging.WARNING)
 
 # A shell's background job is started with this signal ignored, which the programs under test would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def log_level() -> Iterator[None]:
+    """Whoever runs the server in this process says what is logged, and must not say it for the tests after it."""
+    root = logging.getLogger()
+    level = root.level
+    yield
+    root.setLevel(level)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
