@@ -4,11 +4,13 @@ There is no kubelet, unless `kubelet.py` stands in for it: a bound pod stays Pen
 only when it is deleted with grace period 0.
 """
 
+import contextlib
 import itertools
 import json
 import os
+import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -92,6 +94,16 @@ class ControlPlane:
     def server(self) -> str:
         """The API server's URL, the same after a restart."""
         return f"https://127.0.0.1:{self._port}"
+
+    @contextlib.contextmanager
+    def without_controllers(self) -> Iterator[None]:
+        """The controller manager is slow: it does nothing meanwhile, and everything afterwards."""
+        pid = self.pids["kube-controller-manager"]
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
 
     @property
     def pids(self) -> dict[str, int]:

@@ -2,8 +2,6 @@
 
 import contextlib
 import http
-import os
-import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -110,19 +108,8 @@ def test_no_pod_slips_through_while_both_replicas_are_replaced(
 def test_no_pod_slips_through_while_a_replica_that_ends_is_still_an_endpoint(release: Release, scene: Scene) -> None:
     with creations_refused(release, scene) as creations:
         for replica in release.replicas():
-            with endpoints_that_stay(release):
+            with release.plane.without_controllers():  # the API server goes on sending to where it sent before
                 release.client.delete(f"/api/v1/namespaces/{release.name}/pods/{replica['metadata']['name']}")
                 until("draining", lambda replica=replica: not release.page(replica, "readyz"))  # type: ignore[misc]
                 creations.wait_for_more()
             until("replaced", lambda: len(release.ready_replicas()) == 2)
-
-
-@contextlib.contextmanager
-def endpoints_that_stay(release: Release) -> Iterator[None]:
-    """A controller manager that is slow; meanwhile the API server goes on sending to where it sent before."""
-    pid = release.plane.pids["kube-controller-manager"]
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)

@@ -42,12 +42,18 @@ def roll(owner: Owner) -> None:
 def test_a_pod_that_replaces_one_being_deleted_is_admitted_and_bound_when_that_has_gone(
     scene: Scene, vacancy: Vacancy
 ) -> None:
-    """`maxSurge: 0`: the old pod goes first, and holds its device until it has ended."""
+    """`maxSurge: 0`: the old pod goes first, and holds its device until it has ended.
+
+    The controllers do both within milliseconds, in any order: held up, they find the old pod on its way out.
+    """
     rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
     owner = running(scene, "Deployment", strategy=rolling)
     is_full(scene, vacancy)
     [old] = owner.bound()
-    roll(owner)
+    with scene.plane.without_controllers():
+        scene.client.delete(f"{scene.pods}/{old}")
+        roll(owner)
+        is_known_to_end(scene, vacancy)
     until("the new pod waits with the scheduler", lambda: owner.pods("2"))
     assert scene.refusals() == []
     assert owner.bound("2") == []
