@@ -35,7 +35,7 @@ from app.settings import Address, BadSettings, Reading, Settings
 from app.tls.reload import CertificateFolder
 from app.tls.serving import ServingCertificate, UnusableCertificate
 from app.version import version
-from app.web.admit import AdmissionDoor
+from app.web.admit import SECOND_LOOK_SECONDS, AdmissionDoor
 from app.web.application import Answers, create_application
 from app.web.check import Checker
 from app.web.probes import Probes
@@ -120,6 +120,7 @@ class Server:
             counts=counts,
             probes=self.probes,
             wake=self._wake,
+            second_look_seconds=0.0 if isinstance(cluster, Embedded) else SECOND_LOOK_SECONDS,
         )
         metrics = Metrics(
             version=version(),

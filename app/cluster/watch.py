@@ -63,8 +63,8 @@ class Patience:
     """Between the openings of two watches, if a server ends them at once."""
     shortest_pause: float = 0.5
     """After a first failure."""
-    longest_pause: float = 30.0
-    """After many failures."""
+    longest_pause: float = 10.0
+    """After many failures. Two unlucky rounds at the end of a long outage must not last for a tick."""
     denied: float = 60.0
     """At most until a kind that may not be read is tried again; at first it is sooner."""
 

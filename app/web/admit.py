@@ -5,6 +5,7 @@ Two rules: without a uid the answer is 400, and with one it is 200 with that uid
 API server cannot use helps nobody.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -46,6 +47,10 @@ from app.dra.workloads import pod_of_workload
 from app.metrics import DoorCounts
 from app.web.probes import Probes
 
+SECOND_LOOK_SECONDS = 0.05
+"""After which a pod about to be refused is judged once more: what made room a moment before the question may still be
+on its way to us (for up to 30 ms, docs/truth.md). Only a refusal waits, and nobody notices."""
+
 _NO_LOOKUPS = Lookups({}, {})
 _TEXT = (b"content-type", b"text/plain; charset=utf-8")
 _JSON = (b"content-type", b"application/json")
@@ -74,10 +79,16 @@ class AdmissionDoor:
         counts: DoorCounts,
         probes: Probes,
         wake: WakeQueue | None = None,
+        second_look_seconds: float = 0.0,
     ) -> None:
-        """`wake`: hears of who is refused; None: nobody will be woken."""
+        """Hand in the parts.
+
+        `wake`: hears of who is refused; None: nobody will be woken. `second_look_seconds`: 0 for files, which send
+        nothing that could be on its way.
+        """
         self._world, self._reader, self._now = world, reader, now
         self._counts, self._probes, self._wake = counts, probes, wake
+        self._second_look_seconds = second_look_seconds
         self._repeats = Repeats()
         self._logged: dict[str, set[str]] = {}
         of_pods: Mapping[str, Rules] = {
@@ -151,6 +162,11 @@ class AdmissionDoor:
             return self._counted(decision or not_checked(Reason.UnknownField, mode=rules.mode))
         demand, verdict = await self._verdict(request.pod, request.namespace)
         decision = admit(request, verdict, rules, self._now())
+        if not decision.allowed and self._second_look_seconds:
+            await asyncio.sleep(self._second_look_seconds)
+            demand, verdict = await self._verdict(request.pod, request.namespace)
+            decision = admit(request, verdict, rules, self._now())
+        self._counts.judged(verdict.outcome, verdict.reason)
         wake = self._wake if demand.needs else None
         if wake is not None and self._is_let_through(wake, request, decision, demand, verdict):
             decision = admit(request, verdict, replace(rules, mode=Mode.WARN), self._now())
@@ -181,15 +197,14 @@ class AdmissionDoor:
         if workload is None or workload.controlled or not workload.new_pods:
             return Decision(allowed=True, mode=rules.mode)
         _, verdict = await self._verdict(workload.pod, request.namespace)
+        self._counts.judged(verdict.outcome, verdict.reason)
         return advise(verdict, workload.new_pods, rules, self._now())
 
     async def _verdict(self, pod: Pod, namespace: str) -> tuple[PodDemand, Verdict]:
         lookups = _NO_LOOKUPS
         if pod.spec.resource_claims:
             lookups = await self._reader.lookups(namespace, claim_references(pod))
-        demand, verdict = demand_and_verdict(pod, namespace, lookups, self._world(), self._now())
-        self._counts.judged(verdict.outcome, verdict.reason)
-        return demand, verdict
+        return demand_and_verdict(pod, namespace, lookups, self._world(), self._now())
 
     def _note_refusal(self, request: AdmissionRequest, decision: Decision) -> None:
         """Count it, and log it unless the owner's last one was a moment ago."""

@@ -25,8 +25,8 @@ from tests.live.serving import OURS, SOURCES, STATUSES, Vacancy, account, reques
 every_source = pytest.mark.parametrize("source", SOURCES)
 counting_sources = pytest.mark.parametrize("source", ["pool-status", "both", "auto"])
 
-OUTAGE_SECONDS = 3.0
-"""Long enough for what is tried again to fail some times."""
+OUTAGE_SECONDS = 60.0
+"""Long enough for every pause between two tries to be the longest."""
 
 TICK_SECONDS = 60.0
 """In a cluster of today, between two rounds of pool statuses; nothing may take longer to recover."""

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from app.admission.admit import Mode, Rules
 from app.admission.review import MAX_BODY_BYTES, AdmissionRequest
 from app.dra.demand import ClaimReferences, Lookups
+from app.dra.judgement import World
 from app.dra.wake import WakeQueue
 from app.metrics import DoorCounts
 from app.web.admit import AdmissionDoor
 from app.web.probes import Probes
 from tests.web.reviews import UID, Answered, deployment, pod, post, review
-from tests.web.tiny_cluster import NOW, cluster
+from tests.web.tiny_cluster import CLUSTER, NOW, cluster
 
 REFUSAL = (
     "[NoGPUCapacity] no free device for example.com/full (1 asked): the only device of class full is taken in 1 pool, "
@@ -27,7 +28,7 @@ REFUSAL = (
 class Door:
     """A door to the tiny cluster, and what it counts."""
 
-    def __init__(self, folder: Path, rules: Rules | None = None) -> None:
+    def __init__(self, folder: Path, rules: Rules | None = None, *, second_look_seconds: float = 0.0) -> None:
         self.embedded = cluster(folder)
         self.wake = WakeQueue()
         self.counts, self.probes = DoorCounts(), Probes()
@@ -40,6 +41,7 @@ class Door:
             counts=self.counts,
             probes=self.probes,
             wake=self.wake,
+            second_look_seconds=second_look_seconds,
         )
 
     def post(self, *arguments: Any, **options: Any) -> Answered:  # noqa: ANN401 - those of `reviews.post`
@@ -85,6 +87,28 @@ def test_claims_a_pod_names_are_read_in_its_namespace(door: Door) -> None:
     by_template = pod("cpu", resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one-full"}])
     assert door.post(review(by_template)).response["allowed"] is False
     assert door.post(review(by_template, namespace="other")).response["allowed"] is True
+
+
+def test_room_that_was_on_its_way_when_the_question_came_is_seen_before_a_refusal(tmp_path: Path) -> None:
+    door = Door(tmp_path, second_look_seconds=0.01)
+    full, looks = door.world, []
+
+    def world() -> World:
+        looks.append(None)
+        if len(looks) == 2:
+            (tmp_path / "cluster.yaml").write_text(CLUSTER.replace("device: gpu-0", "device: gone"), "utf-8")
+            door.embedded.look()
+        return full()
+
+    door.world = world
+    assert door.post(review(pod())).response["allowed"] is True
+    assert door.counts.verdicts == {("room", "HasRoom"): 1}
+
+
+def test_a_refusal_that_is_looked_at_twice_is_counted_once(tmp_path: Path) -> None:
+    door = Door(tmp_path, second_look_seconds=0.01)
+    assert door.post(review(pod())).response["status"]["message"] == REFUSAL
+    assert door.counts.verdicts == {("full", "NoGPUCapacity"): 1}
 
 
 MODES = {
