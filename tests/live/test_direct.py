@@ -5,7 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from app.cluster.rights import CORE, WITNESS
 from tests.controlplane.plane import ControlPlane
+from tests.live.serving import account
 
 
 def vacancy(kubeconfig: Path, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
@@ -52,18 +54,20 @@ def test_the_commands_read_the_cluster_itself(plane: ControlPlane) -> None:
             },
         },
     )
-    before = plane.client().get(f"{resources}alpha3/resourcepoolstatusrequests")["items"]
-    found = vacancy(plane.kubeconfig, "check", "-f", "-", "-o", "json", text=POD)
+    # Who could create what the commands must not: CORE holds the rights of a server.
+    kubeconfig = account(plane, "direct", (CORE, WITNESS))
+    found = vacancy(kubeconfig, "check", "-f", "-", "-o", "json", text=POD)
     assert found.returncode == 0, found.stderr
     (check,) = json.loads(found.stdout)["checks"]
     assert (check["verdict"], check["reason"], check["source"]) == ("room", "HasRoom", "witness")
     assert (check["asks"][0]["free"], check["asks"][0]["total"]) == (1, 1)
 
-    capacity = json.loads(vacancy(plane.kubeconfig, "capacity", "-o", "json").stdout)
+    capacity = json.loads(vacancy(kubeconfig, "capacity", "-o", "json").stdout)
     assert [row["available"] for row in capacity["classes"] if row["name"] == "direct"] == [1]
-    assert "direct.example.com" in vacancy(plane.kubeconfig, "explain", "direct.example.com/gpu").stdout
-    after = plane.client().get(f"{resources}alpha3/resourcepoolstatusrequests")["items"]
-    assert len(after) == len(before)
+    assert "direct.example.com" in vacancy(kubeconfig, "explain", "direct.example.com/gpu").stdout
+    asked = [event for event in plane.audit("default") if event["user"]["username"].endswith(":direct")]
+    done = {event["verb"] for event in asked if event.get("objectRef", {}).get("apiGroup") == "resource.k8s.io"}
+    assert done == {"list", "watch"}
 
 
 def test_who_may_not_read_the_cluster_gets_unknown_and_is_told_why(plane: ControlPlane) -> None:
