@@ -10,7 +10,7 @@ EXAMPLE := examples/cluster
 EXAMPLE_TIME := 2026-01-01T12:00:00Z
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev cluster run test check fix bench scale-test truth wake-test image lock clean
+.PHONY: help setup setup-dev cluster run test check fix bench scale-test truth wake-test screenshots image lock clean
 
 help: ## list what there is
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 18
@@ -59,7 +59,7 @@ run: setup ## serve the example cluster over TLS, with its clock frozen, and say
 
 test: ## all checks and tests; wants root
 	@echo "make test wants root: it may install Debian packages and add network addresses. You are $$(id -un)."
-	@scripts/debian.sh buildah debootstrap podman runc
+	@scripts/debian.sh buildah chromium debootstrap podman prometheus runc
 	@$(MAKE) --no-print-directory check .venv/.controlplane .venv/.helm
 	@$(BIN)/pytest
 
@@ -85,6 +85,10 @@ scale-test: .venv/.controlplane ## print the figures of a large cluster: 10,000 
 
 truth: .venv/.controlplane ## compare the judgement with kube-scheduler at length, as in docs/truth.md; takes an hour
 	@$(BIN)/python -m tests.truth
+
+screenshots: setup-dev ## take the pictures of the page in docs/img anew; wants root for Debian's Chromium
+	@scripts/debian.sh chromium
+	@$(BIN)/pytest -q tests/browser/test_screenshots.py --update-screenshots
 
 image: ## build the image with buildah and print its ID; docs/image.md tells more
 	@scripts/image.sh

@@ -27,6 +27,15 @@ class Output(enum.StrEnum):
     YAML = "yaml"
 
 
+class LedgerOutput(enum.StrEnum):
+    """Form of the ledger: what is added up is also for spreadsheets."""
+
+    TEXT = "text"
+    JSON = "json"
+    YAML = "yaml"
+    CSV = "csv"
+
+
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -63,7 +72,7 @@ def with_settings(
         def run(**arguments: Any) -> None:  # noqa: ANN401 - whatever typer passes
             flags = {setting.name: arguments.pop(setting.field) for setting in rows}
             given = {name: text for name, text in flags.items() if text is not None}
-            if arguments.get("server") or arguments.get("direct"):
+            if any(arguments.get(source) for source in ("server", "service", "direct")):
                 given = _WITHOUT_FILES | given
             try:
                 code = command((settings_reading if serve else read_settings)(given, os.environ), **arguments)
@@ -97,6 +106,15 @@ def _flag(setting: Setting) -> inspect.Parameter:
 
 
 ServerUrl = Annotated[str, typer.Option("--server", metavar="URL", help="Ask the Vacancy server at this address.")]
+ServiceName = Annotated[
+    str,
+    typer.Option(
+        "--service",
+        metavar="NAMESPACE/NAME",
+        help="Ask the Vacancy server behind this Service, through the API server; kubeconfig as kubectl's. "
+        "The default, with vacancy/vacancy.",
+    ),
+]
 DirectFlag = Annotated[
     bool, typer.Option("--direct", help="Judge here, by what you may read of the cluster; kubeconfig as kubectl's.")
 ]
@@ -130,9 +148,7 @@ def serve(reading: Reading) -> int:
     return run(reading)
 
 
-@app.command(
-    epilog="Example: kubectl run t --image=i --dry-run=client -o yaml | vacancy check -f - --manifests dump.yaml"
-)
+@app.command(epilog="Example: kubectl create deployment d --image=i --dry-run=client -o yaml | vacancy check -f -")
 @with_settings(OF_ANSWERS)
 def check(  # noqa: PLR0913 - one argument a flag
     settings: Settings,
@@ -141,10 +157,14 @@ def check(  # noqa: PLR0913 - one argument a flag
         list[Path], typer.Option("--filename", "-f", metavar="FILE", help="File, folder, or - for standard input.")
     ],
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", metavar="NAME", help="Of objects that name none.")
-    ] = "default",
+        str,
+        typer.Option(
+            "--namespace", "-n", metavar="NAME", help="Of objects that name none; else that of the context, or default."
+        ),
+    ] = "",
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 5 if the answer is unknown.")] = False,
     output: OutputForm = Output.TEXT,
+    service: ServiceName = "",
     server: ServerUrl = "",
     direct: DirectFlag = False,
 ) -> int:
@@ -156,16 +176,17 @@ def check(  # noqa: PLR0913 - one argument a flag
     from app.answers import Where
     from app.commands import check as run
 
-    return run(settings, Where(server, direct), output, filenames=filename, namespace=namespace, strict=strict)
+    return run(settings, Where(server, service, direct), output, filenames=filename, namespace=namespace, strict=strict)
 
 
-@app.command(epilog="Example: vacancy capacity --server http://vacancy.example.com --watch")
+@app.command(epilog="Example: vacancy capacity --watch")
 @with_settings(OF_ANSWERS)
-def capacity(
+def capacity(  # noqa: PLR0913 - one argument a flag
     settings: Settings,
     *,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Again every two seconds, until interrupted.")] = False,
     output: OutputForm = Output.TEXT,
+    service: ServiceName = "",
     server: ServerUrl = "",
     direct: DirectFlag = False,
 ) -> int:
@@ -173,16 +194,17 @@ def capacity(
     from app.answers import Where
     from app.commands import capacity as run
 
-    return run(settings, Where(server, direct), output, watch=watch)
+    return run(settings, Where(server, service, direct), output, watch=watch)
 
 
 @app.command(epilog="Example: vacancy explain example.com/gpu --manifests examples/cluster")
 @with_settings(OF_ANSWERS)
-def explain(
+def explain(  # noqa: PLR0913 - one argument a flag
     settings: Settings,
     *,
     name: Annotated[str, typer.Argument(help="An extended resource like example.com/gpu, or a device class.")],
     output: OutputForm = Output.TEXT,
+    service: ServiceName = "",
     server: ServerUrl = "",
     direct: DirectFlag = False,
 ) -> int:
@@ -193,7 +215,24 @@ def explain(
     from app.answers import Where
     from app.commands import explain as run
 
-    return run(settings, Where(server, direct), output, name=name)
+    return run(settings, Where(server, service, direct), output, name=name)
+
+
+@app.command(epilog="Example: vacancy ledger audit.log audit-*.log.gz -o csv")
+@with_settings(())
+def ledger(
+    _: Settings,
+    *,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Audit log, also gzip; - for standard input.")],
+    output: Annotated[LedgerOutput, typer.Option("--output", "-o", help="Form of the table.")] = LedgerOutput.TEXT,
+) -> int:
+    """Add up an API server's audit log: what each namespace asked for, and what 1 of it meant at the time.
+
+    Exit code: 0 read to its end, 2 bad usage or input.
+    """
+    from app.ledger_command import ledger
+
+    return ledger(files, output)
 
 
 @app.command(epilog="Example: vacancy selftest --webhooks vacancy,vacancy-workloads")

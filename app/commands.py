@@ -11,8 +11,10 @@ import yaml
 
 from app import terminal
 from app.answers import Where, answers
-from app.cluster.manifests import files_of
+from app.cluster.folders import files_of
 from app.dra.verdict import Outcome
+from app.dra.words import counted_noun, cut, printable
+from app.presubmit.asked import concerning
 from app.presubmit.manifest import Document, ManifestError, parse
 from app.presubmit.report import exit_code
 from app.settings import BadSettings, Settings
@@ -25,6 +27,9 @@ NO_ANSWER = 3
 WATCH_SECONDS = 2.0
 """Between two looks: a person's patience, and no load for a server."""
 
+KINDS_LIMIT = 200
+"""Characters of the list of kinds that were skipped."""
+
 
 def check(  # noqa: PLR0913 - one argument a flag
     settings: Settings, where: Where, output: str, *, filenames: Sequence[Path], namespace: str, strict: bool
@@ -32,10 +37,13 @@ def check(  # noqa: PLR0913 - one argument a flag
     """Tell whether the pods of these files would get their devices."""
 
     def run() -> int:
-        documents = submitted(filenames)
+        documents, others = _sorted(submitted(filenames))
         with closing(answers(settings, where)) as source:
-            report = source.check(documents, namespace)
-        if not report.checks:
+            report = source.check(documents, namespace or source.namespace)
+        if others:
+            kinds = cut(printable(", ".join(sorted(set(others)))), KINDS_LIMIT)
+            typer.echo(f"vacancy: skipped {counted_noun(len(others), 'object')} without a pod: {kinds}", err=True)
+        elif not report.checks:
             typer.echo("vacancy: neither pod nor workload in the input", err=True)
         _show(report, output, lambda: terminal.print_report(terminal.new_console(), report))
         return exit_code((Outcome(each.verdict) for each in report.checks), strict=strict)
@@ -51,10 +59,10 @@ def capacity(settings: Settings, where: Where, output: str, *, watch: bool) -> i
     def run() -> int:
         with closing(answers(settings, where)) as source:
             if watch:
-                terminal.watch(lambda: terminal.capacity_table(source.capacity()), WATCH_SECONDS)
+                terminal.watch(source.capacity, WATCH_SECONDS)
             else:
                 report = source.capacity()
-                _show(report, output, lambda: terminal.new_console().print(terminal.capacity_table(report)))
+                _show(report, output, lambda: terminal.print_capacity(terminal.new_console(), report))
         return 0
 
     return _with_exit_codes(run)
@@ -96,6 +104,14 @@ def submitted(filenames: Sequence[Path]) -> tuple[Document, ...]:
     return tuple(documents)
 
 
+def _sorted(documents: tuple[Document, ...]) -> tuple[tuple[Document, ...], tuple[str, ...]]:
+    """See `concerning`. Raises Unusable."""
+    try:
+        return concerning(documents)
+    except ManifestError as error:
+        raise Unusable(str(error)) from error
+
+
 def _with_exit_codes(run: Callable[[], int]) -> int:
     try:
         return run()
@@ -103,7 +119,7 @@ def _with_exit_codes(run: Callable[[], int]) -> int:
         typer.echo(f"vacancy: {error}", err=True)
         return BAD_INPUT
     except NoAnswer as error:
-        typer.echo(f"vacancy: no answer: {error}", err=True)
+        typer.echo(f"vacancy: no answer: {printable(str(error))}", err=True)
         return NO_ANSWER
 
 

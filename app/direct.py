@@ -5,6 +5,7 @@ import logging
 import sys
 
 from app.cluster.client import ApiClient, ApiError, BadConfig
+from app.cluster.login import namespace
 from app.dra.capacity import capacity
 from app.dra.demand import claim_references
 from app.dra.judgement import Source
@@ -42,6 +43,7 @@ class Direct:
     async def _read(self) -> Live:
         settings, policy = self._settings, judgement_policy(self._settings, Source.WITNESS)
         try:
+            self.namespace = namespace(settings.kubeconfig, settings.context or None)
             client = await ApiClient.connect(settings.kubeconfig, settings.context or None)
             await client.server_minor()
         except BadConfig as error:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
+from app.wording import Wording, by_namespace, wording
+
 MODES = ("enforce", "warn", "audit")
 
 
@@ -139,6 +141,10 @@ def _one_line(text: str) -> str:
     return text
 
 
+def _advice(text: str) -> Wording | None:
+    return wording(text) if text else None
+
+
 def _url(text: str) -> str:
     if text:
         url = urllib.parse.urlsplit(_one_line(text))
@@ -171,7 +177,8 @@ def some_of(*words: str) -> Form:
 TRUTH = Form("true|false", "true or false", _truth)
 PATH = Form("PATH", "a path", _path)
 TEXT = Form("TEXT", "a text", _text)
-LINE = Form("TEXT", "one line of printable ASCII", _one_line)
+ADVICE = Form("TEXT", "one line of printable ASCII", _advice)
+ADVICE_BY_NAMESPACE = Form("NAMESPACE=TEXT", "lines of NAMESPACE=TEXT", by_namespace)
 SECONDS = Form("SECONDS", "a number of seconds above 0", _seconds)
 TIME = Form("TIME", "a time like 2026-01-01T00:00:00Z", _time)
 URL = Form("URL", "an http or https address", _url)

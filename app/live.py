@@ -8,13 +8,14 @@ import gc
 import logging
 import random
 from collections.abc import Callable, Collection, Mapping
+from itertools import product
 from pathlib import Path
 from typing import NoReturn, Self
 
 from app.cluster.client import ApiClient, ApiError
 from app.cluster.collection import COLLECTIONS
 from app.cluster.lookups import ClaimReader
-from app.cluster.pool_status import Unanswered
+from app.cluster.pool_status import OUTCOMES, Unanswered
 from app.cluster.refresher import Refresher
 from app.cluster.watch import State, Watch, watches
 from app.dra.demand import Ask, ClaimReferences, Lookup, Lookups
@@ -143,11 +144,16 @@ class Live:
         """What a scrape is told of the slow river."""
         healths = [watch.health for watch in self._watches]
         return RiverCounts(
-            requests=self._refresher.requests,
+            requests=dict.fromkeys(product(self._refresher.states, OUTCOMES), 0) | self._refresher.requests,
             refresh_seconds=self._refresher.tick_seconds,
-            sources={driver: state.source or "none" for driver, state in self._refresher.states.items()},
             watches=tuple(
-                WatchCounts(h.kind.value, h.state is State.CURRENT, h.objects, h.unreadable, h.interruptions)
+                WatchCounts(
+                    h.kind.value,
+                    None if h.state is State.DENIED else h.state is State.CURRENT,
+                    h.objects,
+                    h.unreadable,
+                    h.interruptions,
+                )
                 for h in healths
             ),
         )
@@ -169,8 +175,9 @@ class Live:
             try:
                 self._witness.server_minor = await self._client.server_minor()
             except ApiError as error:
+                if str(error) != self._unreachable:
+                    _log.warning("API server does not tell its version", extra={"facts": {"problem": str(error)}})
                 self._unreachable = str(error)
-                _log.warning("API server does not tell its version", extra={"facts": {"problem": str(error)}})
                 await asyncio.sleep(random.uniform(*VERSION_SECONDS))  # noqa: S311 - no secret
             else:
                 self._unreachable = ""

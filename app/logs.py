@@ -30,7 +30,7 @@ class _Json(logging.Formatter):
 
 class _Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        facts = "".join(f" {name}={value}" for name, value in _facts(record).items())
+        facts = "".join(f" {name}={_word(value)}" for name, value in _facts(record).items())
         trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
         return f"{_time(record)} {record.levelname.lower():7} {record.getMessage()}{facts}{trace}"
 
@@ -38,6 +38,13 @@ class _Text(logging.Formatter):
 def _facts(record: logging.LogRecord) -> dict[str, object]:
     facts: dict[str, object] = getattr(record, "facts", {})
     return facts
+
+
+def _word(value: object) -> str:
+    """As it is, or in quotes where it would not look like one word, or not stay on its line."""
+    text = str(value)
+    plain = text.isascii() and text.isprintable() and not {" ", '"', "="} & set(text)
+    return text if plain else json.dumps(text)
 
 
 def _time(record: logging.LogRecord) -> str:

@@ -15,10 +15,14 @@ from prometheus_client import CollectorRegistry, PlatformCollector, ProcessColle
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
+from app.admission.admit import Mode
 from app.dra.capacity import ClassCapacity
-from app.dra.judgement import World
+from app.dra.drivers import source_in_use
+from app.dra.judgement import Source, World
+from app.dra.reasons import Reason
 from app.dra.snapshot import age_seconds
 from app.dra.vacancy import Vacancy
+from app.dra.verdict import Outcome
 from app.dra.wake import End, WakeQueue
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -26,15 +30,43 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
 """Seconds. A review takes tens of microseconds, one that reads a claim milliseconds; the API server waits for 1 s."""
 
-MODES = ("enforce", "warn", "audit")
 DECISIONS = ("allow", "deny")
 BAD_REQUEST_CODES = (400, 404, 405, 413, 415)
+STATES = ("total", "allocated", "available", "unavailable")
+NONE = "none"
+"""The source where nothing is known."""
+SOURCES = (*(source.value for source in Source if source is not Source.AUTO), NONE)
+
+_OUTCOMES = {
+    Reason.NoGPUCapacity: Outcome.FULL,
+    Reason.NeverFits: Outcome.NEVER,
+    Reason.HasRoom: Outcome.ROOM,
+    Reason.FewerThanAsked: Outcome.ROOM,
+    Reason.NoDeviceRequested: Outcome.ROOM,
+}
+_VERDICTS = {(str(_OUTCOMES.get(reason, Outcome.UNKNOWN)), str(reason)): 0 for reason in Reason}
+"""All there are, not seen yet: of a series that begins with its first event, nobody can tell an increase."""
+
+
+class Times:
+    """How long it took, and how often."""
+
+    __slots__ = ("buckets", "seconds")
+
+    def __init__(self) -> None:
+        self.buckets = [0] * (len(BUCKETS) + 1)
+        self.seconds = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count one more."""
+        self.buckets[bisect_left(BUCKETS, seconds)] += 1
+        self.seconds += seconds
 
 
 class DoorCounts:
     """What happened at the webhook since the start. Written by the doors, on the event loop only."""
 
-    __slots__ = ("bad_requests", "buckets", "decisions", "panics", "refusals", "seconds", "verdicts")
+    __slots__ = ("bad_requests", "decisions", "open", "panics", "refusals", "times", "verdicts")
 
     def __init__(self) -> None:
         self.decisions: Counter[tuple[str, str]] = Counter()
@@ -47,12 +79,15 @@ class DoorCounts:
         """By status code."""
         self.panics = 0
         """Exceptions of ours; each review that met one was admitted."""
-        self.buckets = [0] * (len(BUCKETS) + 1)
-        self.seconds = 0.0
+        self.open = 0
+        """Reviews that wait for their answer."""
+        self.times = {decision: Times() for decision in DECISIONS}
+        """By decision: a refusal takes longer on purpose, since it is looked at twice."""
 
-    def answered(self, decision: str, mode: str) -> None:
-        """Count one answered review."""
+    def answered(self, decision: str, mode: str, seconds: float) -> None:
+        """Count one answered review, and the time from its body's last byte to the answer."""
         self.decisions[decision, mode] += 1
+        self.times[decision].add(seconds)
 
     def judged(self, verdict: str, reason: str) -> None:
         """Count one verdict."""
@@ -62,18 +97,14 @@ class DoorCounts:
         """Count one refusal."""
         self.refusals["repeated" if is_repeat else "new"] += 1
 
-    def took(self, seconds: float) -> None:
-        """Count the time of one answered review, from its body's last byte to ours."""
-        self.buckets[bisect_left(BUCKETS, seconds)] += 1
-        self.seconds += seconds
-
 
 @dataclass(frozen=True, slots=True)
 class WatchCounts:
     """How it stands with the watch of one kind."""
 
     kind: str
-    current: bool
+    current: bool | None
+    """None: it may not be read, or is not served; nobody waits for it."""
     objects: int
     unreadable: int
     interruptions: int
@@ -84,11 +115,9 @@ class RiverCounts:
     """What happened in the slow river since the start."""
 
     requests: Mapping[tuple[str, str], int]
-    """Pool status requests by driver and outcome."""
+    """Pool status requests by driver and outcome, those that did not happen too."""
     refresh_seconds: float
     """How long the last round of them took."""
-    sources: Mapping[str, str]
-    """Whom the judgement believes, by driver."""
     watches: tuple[WatchCounts, ...]
 
 
@@ -123,7 +152,7 @@ class Metrics:
         ProcessCollector(registry=self._registry)
         PlatformCollector(registry=self._registry)
         self._registry.register(_Doors(counts))
-        self._registry.register(_Ages(world, now))
+        self._registry.register(_Drivers(world, now))
         if river is not None:
             self._registry.register(_River(river))
         if wake is not None:
@@ -140,13 +169,12 @@ class _Doors(Collector):
     def __init__(self, counts: DoorCounts) -> None:
         self._counts = counts
 
-    def collect(self) -> Iterator[CounterMetricFamily | HistogramMetricFamily]:
+    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily]:
         counts = self._counts
-        decisions = {(decision, mode): 0 for decision in DECISIONS for mode in MODES} | counts.decisions
+        decisions = {(decision, str(mode)): 0 for decision in DECISIONS for mode in Mode} | counts.decisions
         yield _counter("vacancy_decisions", "Reviews answered, by decision and mode.", ("decision", "mode"), decisions)
-        yield _counter(
-            "vacancy_verdicts", "Pods judged, by verdict and reason.", ("verdict", "reason"), counts.verdicts
-        )
+        verdicts = _VERDICTS | counts.verdicts
+        yield _counter("vacancy_verdicts", "Pods judged, by verdict and reason.", ("verdict", "reason"), verdicts)
         yield _counter(
             "vacancy_refusals",
             "Pods refused; repeated: of an owner that was refused in the same minute.",
@@ -156,17 +184,19 @@ class _Doors(Collector):
         bad = {(str(code),): counts.bad_requests[code] for code in BAD_REQUEST_CODES}
         yield _counter("vacancy_bad_requests", "Requests to the webhook that were no review, by code.", ("code",), bad)
         yield _counter("vacancy_panics", "Exceptions while judging; the pods were admitted.", (), {(): counts.panics})
-        histogram = HistogramMetricFamily("vacancy_admit_seconds", "Time to answer a review.")
-        total, buckets = 0, []
-        for bound, count in zip((*map(str, BUCKETS), "+Inf"), counts.buckets, strict=True):
-            total += count
-            buckets.append((bound, float(total)))
-        histogram.add_metric([], buckets, counts.seconds)
+        yield GaugeMetricFamily("vacancy_open_reviews", "Reviews that wait for their answer.", counts.open)
+        histogram = HistogramMetricFamily("vacancy_admit_seconds", "Time to answer a review.", labels=("decision",))
+        for decision, times in counts.times.items():
+            total, buckets = 0, []
+            for bound, count in zip((*map(str, BUCKETS), "+Inf"), times.buckets, strict=True):
+                total += count
+                buckets.append((bound, float(total)))
+            histogram.add_metric((decision,), buckets, times.seconds)
         yield histogram
 
 
-class _Ages(Collector):
-    """How old the counts of the cluster are."""
+class _Drivers(Collector):
+    """What a refusal of each driver's devices rests on, and how old their counts are."""
 
     def __init__(self, world: Callable[[], World], now: Callable[[], float]) -> None:
         self._world, self._now = world, now
@@ -178,6 +208,12 @@ class _Ages(Collector):
             if (seconds := age_seconds(status, now)) is not None:
                 age.add_metric((driver,), seconds)
         yield age
+        sources = GaugeMetricFamily("vacancy_driver_source", "1 for the source in use.", labels=("driver", "source"))
+        for driver in world.witness.drivers():
+            used = source_in_use(driver, world, now) or NONE
+            for source in SOURCES:
+                sources.add_metric((driver, source), source == used)
+        yield sources
 
 
 class _Capacity(Collector):
@@ -192,15 +228,23 @@ class _Capacity(Collector):
             "Devices of a class by state; no sample where it is unknown.",
             labels=("class", "state"),
         )
+        of_drivers = GaugeMetricFamily(
+            "vacancy_driver_devices",
+            "Devices of a class that one driver publishes, by state; no sample where it is unknown.",
+            labels=("class", "driver", "state"),
+        )
         vacancies = GaugeMetricFamily(
             "vacancy_class_vacancy", "1 for what the class can still give.", labels=("class", "vacancy", "source")
         )
         for each in self._classes:
-            vacancies.add_metric((each.name, each.vacancy, each.source), 1)
-            for state in ("total", "allocated", "available", "unavailable"):
+            vacancies.add_metric((each.name, each.vacancy, each.source or NONE), 1)
+            for state in STATES:
                 if (count := getattr(each.counts, state)) is not None:
                     devices.add_metric((each.name, state), count)
-        yield devices
+                for driver, counts in each.drivers:
+                    if (count := getattr(counts, state)) is not None:
+                        of_drivers.add_metric((each.name, driver, state), count)
+        yield from (devices, of_drivers)
         yield vacancies
         gauge = GaugeMetricFamily("vacancy_pools", "Pools by what they can still give.", labels=("driver", "vacancy"))
         for labels, count in sorted(self._pools.items()):
@@ -223,15 +267,12 @@ class _River(Collector):
             counts.requests,
         )
         yield GaugeMetricFamily("vacancy_refresh_seconds", "Time of the last round of them.", counts.refresh_seconds)
-        sources = GaugeMetricFamily("vacancy_driver_source", "1, for the source in use.", labels=("driver", "source"))
-        for labels in sorted(counts.sources.items()):
-            sources.add_metric(labels, 1)
-        yield sources
         current = GaugeMetricFamily("vacancy_watch_current", "1 while the kind is known and current.", labels=("kind",))
         objects = GaugeMetricFamily("vacancy_watch_objects", "Objects of the kind.", labels=("kind",))
         unreadable = GaugeMetricFamily("vacancy_watch_unreadable", "Of these, not understood.", labels=("kind",))
         for watch in counts.watches:
-            current.add_metric((watch.kind,), watch.current)
+            if watch.current is not None:
+                current.add_metric((watch.kind,), watch.current)
             objects.add_metric((watch.kind,), watch.objects)
             unreadable.add_metric((watch.kind,), watch.unreadable)
         yield from (current, objects, unreadable)

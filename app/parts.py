@@ -35,8 +35,9 @@ def rules(settings: Settings) -> Rules:
 
 def readers(settings: Settings) -> Audience:
     """What the platform team decided about words; who the reader is, the doors fill in."""
+    everybodys = (("*", settings.options_text),) if settings.options_text else ()
     return Audience(
-        options_text=settings.options_text,
+        advice=(*settings.options_text_for, *everybodys),
         page_url=settings.page_url,
         hide_names=settings.hide_names,
         queue_allowed=settings.allow_queue_label,

@@ -38,6 +38,7 @@ from app.version import version
 from app.web.admit import SECOND_LOOK_SECONDS, AdmissionDoor
 from app.web.application import Answers, create_application
 from app.web.check import Checker
+from app.web.history import History
 from app.web.probes import Probes
 from app.web.table import CapacityTable
 
@@ -131,9 +132,11 @@ class Server:
             river=None if isinstance(cluster, Embedded) else cluster.counts,
             wake=self._wake,
         )
+        self._table = CapacityTable(class_capacities, world=world, now=now, hide_names=settings.hide_names)
+        self._history = History()
         web = create_application(
             Answers(
-                table=CapacityTable(class_capacities, world=world, now=now, hide_names=settings.hide_names),
+                table=self._table,
                 meaning=lambda name: meaning_in_steps(name, world(), now()),
                 check=Checker(world=world, reader=cluster, now=now, audience=readers(settings)),
                 metrics=metrics.text,
@@ -142,6 +145,7 @@ class Server:
                 probes=self.probes,
                 hide_names=settings.hide_names,
                 version=version(),
+                history=self._history,
             )
         )
         self.webhook = Listener(door, webhook_socket, certificates.serving.server_context)
@@ -163,7 +167,12 @@ class Server:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
         async with asyncio.TaskGroup() as group:
-            for_ever = (self._certificates.follow(), self._follow_cluster(), self._wake_owners())
+            for_ever = (
+                self._certificates.follow(),
+                self._follow_cluster(),
+                self._wake_owners(),
+                self._history.follow(self._table),
+            )
             endless = [group.create_task(each) for each in for_ever]
             servers = [group.create_task(each.run_until_stopped()) for each in (self.webhook, self.web)]
             group.create_task(self._say_when_ready())

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from app import forms
 from app.forms import MODES, Address, Form, Namespaced
+from app.wording import LIMIT, PAGE, Faults, Texts, Wording
 
 __all__ = [
     "MODES",
@@ -46,7 +47,8 @@ class Settings:
     autoscaled: frozenset[str]
     dynamic: frozenset[str]
     schedulers: frozenset[str]
-    options_text: str
+    options_text: Wording | None
+    options_text_for: Texts
     page_url: str
     hide_names: bool
     kubeconfig: Path | None
@@ -122,7 +124,8 @@ def settings_reading(flags: Mapping[str, str], environment: Mapping[str, str]) -
     Variables that are no setting are none of our business: Kubernetes itself sets `VACANCY_SERVICE_HOST` and the like.
     """
     values: dict[str, object] = {}
-    unread, problems = set(), []
+    unread: set[str] = set()
+    problems: list[str] = []
     for setting in SETTINGS:
         if setting.name in flags:
             origin, text = setting.flag, flags[setting.name]
@@ -130,8 +133,9 @@ def settings_reading(flags: Mapping[str, str], environment: Mapping[str, str]) -
             origin, text = setting.variable, environment.get(setting.variable, setting.default)
         try:
             values[setting.field] = setting.form.parse(text.strip())
-        except ValueError:
-            problems.append(f"{origin}={_shown(text)}: expected {setting.form.expects}")
+        except ValueError as error:
+            faults = error.sentences if isinstance(error, Faults) else (f"expected {setting.form.expects}",)
+            problems += (f"{origin}={_shown(text)}: {fault}" for fault in faults)
             unread.add(setting.field)
             values[setting.field] = setting.form.parse(setting.default)
     settings = Settings(**values)  # type: ignore[arg-type]  # the table gives each field its parser; a test compares them
@@ -158,6 +162,19 @@ def _contradictions(settings: Settings, unread: set[str]) -> Iterator[str]:
             f"--tls-secret={settings.tls_secret} without --webhooks: expected the configurations that send to us, "
             "they name the server and are told whom to trust"
         )
+    yield from _unfit_advice(settings, unread)
+
+
+def _unfit_advice(settings: Settings, unread: set[str]) -> Iterator[str]:
+    """What is wrong with advice once it is known where the page is."""
+    page = settings.page_url
+    texts = {"--options-text": settings.options_text} if settings.options_text else {}
+    texts |= {f"--options-text-for={namespace}": text for namespace, text in settings.options_text_for}
+    for where, text in texts.items() if "page_url" not in unread else ():
+        if PAGE in text.fields and not page:
+            yield f"{where}: found {{{PAGE}}}, expected --page-url as well"
+        elif (length := len(text.longest(page))) > LIMIT:
+            yield f"{where}: {length} characters with the link and the longest names, expected at most {LIMIT}"
 
 
 def _shown(text: str) -> str:
@@ -200,8 +217,15 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "options-text",
         "",
-        forms.LINE,
-        "What a refusal advises; empty: to try again later, to wait in the queue, or to run on CPU.",
+        forms.ADVICE,
+        "What a refusal advises; empty: to try again later, to wait in the queue, or to run on CPU. "
+        "{namespace}, {name}, {class}, {count}, {total} and {page} are filled in.",
+    ),
+    Setting(
+        "options-text-for",
+        "",
+        forms.ADVICE_BY_NAMESPACE,
+        "The same for some namespaces, a line each; * is any text, and the longest name that matches counts.",
     ),
     Setting("page-url", "", forms.URL, "Address of the capacity page, named in refusals."),
     Setting("hide-names", "false", forms.TRUTH, "Leave out the names of pools and nodes in all answers."),

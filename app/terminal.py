@@ -3,10 +3,13 @@
 What objects are called may have been written by anybody, also to steer the terminal: it is made printable.
 """
 
+import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from datetime import UTC, datetime
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -14,65 +17,81 @@ from rich.text import Text
 from app.dra.reasons import Reason
 from app.dra.words import PHRASES, counted_noun, printable
 from app.presubmit.report import Report
+from app.unanswered import NoAnswer
 from app.web.capacity import CapacityReport, Counted, counted
 from app.web.explain import MeaningReport
 
 _STYLES = {"room": "green", "free": "green", "full": "red", "never": "red", "unknown": "yellow", "empty": "dim"}
 
-_PIPED_WIDTH = 10_000
-"""A line is a line where another program reads it."""
+_UNBOUNDED = 10_000
+"""Columns. A line is a line where another program reads it; a terminal breaks it by itself."""
 
 
 def new_console() -> Console:
-    """The console for standard output; NO_COLOR is respected."""
-    console = Console(highlight=False, markup=False, emoji=False)
+    """The console for standard output; NO_COLOR is respected, and FORCE_COLOR makes no terminal of a pipe."""
+    console = Console(force_terminal=sys.stdout.isatty(), highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
-        console.width = _PIPED_WIDTH
+        console.width = _UNBOUNDED
     return console
 
 
 def print_report(console: Console, report: Report) -> None:
-    """One line a pod: verdict, object, sentence."""
+    """One line a pod: verdict, object (and where in it), sentence."""
     for check in report.checks:
         kind = "" if check.kind == "Pod" else f"{check.kind} "
-        name = printable(f"{kind}{check.namespace}/{check.name}")
+        template = f" {check.template}" if check.template else ""
+        name = printable(f"{kind}{check.namespace}/{check.name}{template}")
         console.print(_word(check.verdict.ljust(7)), f"{name}:", printable(check.message), soft_wrap=True)
 
 
-def capacity_table(report: CapacityReport) -> Table:
-    """A line for each class, and under it one for each of its pools."""
+def print_capacity(console: Console, report: CapacityReport) -> None:
+    """The table as wide as it is; a terminal that is narrower breaks its lines, as those of kubectl."""
+    console.width = _UNBOUNDED
+    console.print(_capacity_table(report))
+
+
+def _capacity_table(report: CapacityReport) -> Table:
+    """A line for each class, and under it one for each of its pools. No column but the last holds a space."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for heading in ("CLASS / POOL", "NODE", "VACANCY"):
-        table.add_column(heading)
+    for heading in ("CLASS/POOL", "RESOURCE/NODE"):
+        table.add_column(heading, overflow="fold")
+    table.add_column("VACANCY", no_wrap=True)
     for heading in ("AVAILABLE", "ALLOCATED", "UNAVAILABLE", "TOTAL"):
-        table.add_column(heading, justify="right")
-    table.add_column("SEEN")
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("SEEN", overflow="fold")
     for each in report.classes:
-        extended = f" ({each.extended_resource_name})" if each.extended_resource_name else ""
-        name = printable(f"{each.name}{extended}")
         seen = f"{counted(each.source, each.age_seconds)}{_why(each.vacancy, each.reason)}"
-        table.add_row(name, "", _word(each.vacancy), *_counts(each), seen, style="bold")
+        names = (_cell(each.name), _cell(each.extended_resource_name))
+        table.add_row(*names, _word(each.vacancy), *_counts(each), seen, style="bold")
         for pool in each.pools:
-            name = printable(f"{pool.driver}/{pool.pool}" if pool.pool else pool.driver)
-            why = _why(pool.vacancy, pool.reason).lstrip(", ")
-            table.add_row(f"  {name}", printable(pool.node), _word(pool.vacancy), *_counts(pool), why)
+            name = f"{pool.driver}/{pool.pool}" if pool.pool else pool.driver
+            why = _why(pool.vacancy, pool.reason).lstrip(", ") or "-"
+            table.add_row(f"  {_cell(name)}", _cell(pool.node), _word(pool.vacancy), *_counts(pool), why)
     return table
 
 
-def watch(table: Callable[[], Table], seconds: float) -> None:
-    """Show the table again and again until interrupted: in one place on a terminal, one below the other in a pipe."""
+def watch(look: Callable[[], CapacityReport], seconds: float) -> None:
+    """Show the table again and again until interrupted: in one place on a terminal, one below the other in a pipe.
+
+    What goes wrong after the first look is shown with the last table, and ends nothing. Raises NoAnswer by the first.
+    """
     console = new_console()
-    try:
-        if not console.is_terminal:
-            while True:
-                console.print(table())
-                time.sleep(seconds)
-        with Live(table(), console=console, auto_refresh=False) as live:
-            while True:
-                time.sleep(seconds)
-                live.update(table(), refresh=True)
-    except KeyboardInterrupt:
-        return
+    table, remark = _capacity_table(look()), ""
+    in_place = Live(console=console, auto_refresh=False) if console.is_terminal else nullcontext()
+    with suppress(KeyboardInterrupt), in_place as live:
+        while True:
+            said = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {remark}".rstrip()
+            if live is not None:
+                live.update(Group(table, said), refresh=True)
+            elif remark:
+                console.print(said)
+            else:
+                console.print(said, table, "", sep="\n")
+            time.sleep(seconds)
+            try:
+                table, remark = _capacity_table(look()), ""
+            except NoAnswer as error:
+                remark = f"no answer, so this is the last known: {printable(str(error))}"
 
 
 def print_meaning(console: Console, meaning: MeaningReport) -> None:
@@ -99,6 +118,11 @@ def print_meaning(console: Console, meaning: MeaningReport) -> None:
     for spread in meaning.spreads:
         values = ", ".join(f"{each.value} ({each.devices})" for each in spread.values)
         console.print(f"  {printable(f'{spread.attribute}: {values}')}")
+
+
+def _cell(text: str) -> str:
+    """What is written in one word, so that columns can be told apart by spaces."""
+    return printable(text).replace(" ", "?") or "-"
 
 
 def _word(word: str) -> Text:

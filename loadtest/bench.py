@@ -27,6 +27,7 @@ from app.dra.witness import Kind, Witness
 from app.metrics import DoorCounts
 from app.web.admit import AdmissionDoor
 from app.web.probes import Probes
+from app.web.view import View
 from tests.builders import (
     DRIVER,
     GPU,
@@ -42,6 +43,7 @@ from tests.builders import (
     resource_slice,
     review_body,
 )
+from tests.web.many import a_page, a_table, many_classes
 
 ROUNDS = 7
 DEVICES_PER_SLICE = 8
@@ -51,7 +53,7 @@ PAGE = 100
 def main() -> None:
     """Measure everything and print one table."""
     print(f"machine: {_machine()}\n\n| what | measured | target |\n|---|---|---|")
-    for name, figure, unit, target in (*_handler(), *_witness(), *_start()):
+    for name, figure, unit, target in (*_handler(), *_witness(), *_page(), *_start()):
         print(f"| {name} | {figure:.1f} {unit} | {target} |")
 
 
@@ -209,6 +211,24 @@ def _world(pools: int, held: int) -> World:
     counts = [pool_counts(f"pool-{i}", total=DEVICES_PER_SLICE, allocated=held) for i in range(pools)]
     status = pool_status(*counts, driver=DRIVER, at=NOON - 20)
     return World(witness, build_snapshot([status], received_at=NOON - 20), Policy(source=Source.AUTO))
+
+
+# --- The capacity page ------------------------------------------------------------------------------------------------
+
+
+def _page() -> Iterator[tuple[str, float, str, str]]:
+    for count, time_wanted, size_wanted in ((50, "", "<= 60"), (500, "<= 100", "")):
+        classes = many_classes(count, 10)
+        table, page = a_table(classes), a_page(classes)
+        times = []
+        for number in range(ROUNDS):
+            began = time.process_time()  # it pauses for reviews
+            made = asyncio.run(page.get(table, f"round {number}", {}, View()))
+            times.append(time.process_time() - began)
+        what = f"capacity page, {count} classes and {10 * count:,} pools"
+        yield f"{what}: made and packed", min(times) * 1e3, "ms", time_wanted
+        yield f"{what}: size", sum(map(len, made.plain)) / 1e3, "kB", size_wanted
+        yield f"{what}: packed size", sum(map(len, made.packed)) / 1e3, "kB", ""
 
 
 # --- Starting ---------------------------------------------------------------------------------------------------------

@@ -31,3 +31,5 @@ def log_level() -> Iterator[None]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-cases", action="store_true", help="rewrite `want` of stories whose answer has changed")
+    parser.addoption("--update-openapi", action="store_true", help="rewrite the description of the API, examples too")
+    parser.addoption("--update-screenshots", action="store_true", help="take the pictures of docs/img anew")

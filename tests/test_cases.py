@@ -26,7 +26,8 @@ from app.dra.objects import (
 from app.dra.snapshot import build_snapshot
 from app.dra.vacancy import ResourcePoolStatusRequest
 from app.dra.witness import Heard, Kind, Witness
-from app.presubmit.manifest import asked, parse
+from app.presubmit.asked import asked
+from app.presubmit.manifest import parse
 from app.presubmit.report import check
 from app.settings import Settings, read_settings
 from tests.builders import decoded, review_body, timestamp

@@ -2,16 +2,17 @@
 
 import json
 import os
+import pty
+import re
 import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from typer.testing import CliRunner, Result
@@ -19,6 +20,8 @@ from typer.testing import CliRunner, Result
 from app import selftest
 from app.cli import app
 from app.settings import SETTINGS
+from app.web.problems import problem
+from tests.canned import Canned, canned
 from tests.web.tiny_cluster import CLUSTER
 
 CLOCK = "2026-01-01T00:00:00Z"
@@ -114,7 +117,8 @@ def test_only_the_answer_goes_to_stdout_whatever_the_exit_code(
 def test_json_of_a_text_without_pods_is_an_empty_list_and_the_remark_goes_to_stderr(files: list[str]) -> None:
     found = vacancy("check", "-f", "-", "-o", "json", *files, text=OTHER)
     assert json.loads(found.stdout) == {"checks": []}
-    assert found.stderr == "vacancy: neither pod nor workload in the input\n"
+    assert found.stderr == "vacancy: skipped 1 object without a pod: ConfigMap\n"
+    assert vacancy("check", "-f", "-", *files, text=CLAIM).stderr == "vacancy: neither pod nor workload in the input\n"
 
 
 def test_check_reads_several_files_and_folders(files: list[str], tmp_path: Path) -> None:
@@ -146,11 +150,25 @@ def test_every_unreadable_input_is_named(files: list[str], tmp_path: Path) -> No
     assert f"{tmp_path}/none.yaml: No such file or directory" in found.stderr
 
 
-def test_without_a_source_one_line_says_so() -> None:
-    found = vacancy("check", "-f", "-", text=ROOM)
+def test_without_a_cluster_one_line_says_what_to_do(tmp_path: Path) -> None:
+    found = vacancy("check", "-f", "-", text=ROOM, HOME=str(tmp_path), KUBECONFIG="")
     assert (found.exit_code, found.stdout) == (2, "")
-    source = "source: expected one of --manifests PATH, --server URL and --direct, found none"
-    assert found.stderr == f"vacancy: 1 bad setting:\n  {source}\n"
+    path = tmp_path / ".kube" / "config"
+    otherwise = "(or ask elsewhere: --kubeconfig, --server, --manifests)"
+    assert found.stderr == f"vacancy: no cluster to ask: {path}: no such kubeconfig {otherwise}\n"
+
+
+def test_a_custom_resource_is_listed_with_kind_and_path_template_by_template(files: list[str]) -> None:
+    template = "{spec: {containers: [{name: c, resources: {limits: {example.com/%s: 1}}}]}}"
+    ray = "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: ray, namespace: team}\nspec:\n"
+    ray += f"  headGroupSpec: {{template: {template % 'roomy'}}}\n"
+    ray += f"  workerGroupSpecs: [{{replicas: 2, template: {template % 'full'}}}]\n"
+    found = vacancy("check", "-f", "-", *files, text=f"{OTHER}---\n{ray}")
+    head, workers = found.stdout.splitlines()
+    assert head.startswith("room    RayCluster team/ray spec.headGroupSpec.template: [HasRoom]")
+    assert workers.startswith("full    RayCluster team/ray spec.workerGroupSpecs[0].template: [NoGPUCapacity]")
+    assert workers.endswith(" This is for each of 2 replicas alone.")
+    assert (found.exit_code, found.stderr) == (1, "vacancy: skipped 1 object without a pod: ConfigMap\n")
 
 
 def test_settings_come_from_the_environment_too(files: list[str]) -> None:
@@ -171,11 +189,11 @@ def test_what_objects_are_called_cannot_steer_the_terminal(files: list[str]) -> 
 
 def test_capacity_is_a_plain_table_in_a_pipe(files: list[str]) -> None:
     assert [line.rstrip() for line in vacancy("capacity", *files).stdout.splitlines()] == [
-        "CLASS / POOL               NODE  VACANCY  AVAILABLE  ALLOCATED  UNAVAILABLE  TOTAL  SEEN",
-        "full (example.com/full)          full             0          1            0      1  seen live",
-        "  gpu.example.com/n1       n1    full             0          1            0      1",
-        "roomy (example.com/roomy)        free             1          0            0      1  seen live",
-        "  gpu.example.com/n1       n1    free             1          0            0      1",
+        "CLASS/POOL            RESOURCE/NODE      VACANCY  AVAILABLE  ALLOCATED  UNAVAILABLE  TOTAL  SEEN",
+        "full                  example.com/full   full             0          1            0      1  seen live",
+        "  gpu.example.com/n1  n1                 full             0          1            0      1  -",
+        "roomy                 example.com/roomy  free             1          0            0      1  seen live",
+        "  gpu.example.com/n1  n1                 free             1          0            0      1  -",
     ]
 
 
@@ -270,43 +288,18 @@ def test_a_hook_whose_cluster_does_not_answer_says_what_is_amiss(
 # --- Asking a server --------------------------------------------------------------------------------------------------
 
 
-class Canned(BaseHTTPRequestHandler):
-    """Answers every request with what the server was told to."""
-
-    def do_GET(self) -> None:
-        length = int(self.headers.get("content-length", 0))
-        self.server.asked.append((self.command, self.path, self.rfile.read(length)))
-        code, body = self.server.answer
-        self.send_response(code)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    do_POST = do_GET  # noqa: N815 - the same
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
 @pytest.fixture
-def server() -> Iterator[ThreadingHTTPServer]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Canned) as found:
-        found.asked, found.answer = [], (200, b"")
-        threading.Thread(target=found.serve_forever, args=(0.01,)).start()
-        yield found
-        found.shutdown()
+def server() -> Iterator[Canned]:
+    with canned() as server:
+        yield server
 
 
-def url(server: ThreadingHTTPServer) -> str:
-    return f"http://127.0.0.1:{server.server_port}"
-
-
-def test_a_server_is_asked_with_all_objects_in_one_list(files: list[str], server: ThreadingHTTPServer) -> None:
+def test_a_server_is_asked_with_all_objects_in_one_list(files: list[str], server: Canned) -> None:
     local = vacancy("check", "-f", "-", "-o", "json", "-n", "team", *files, text=f"{FULL}---{ROOM}")
     server.answer = (200, local.stdout.encode())
-    found = vacancy("check", "-f", "-", "-o", "json", "-n", "team", "--server", url(server), text=f"{FULL}---{ROOM}")
+    found = vacancy("check", "-f", "-", "-o", "json", "-n", "team", "--server", server.url, text=f"{FULL}---{ROOM}")
     assert (found.exit_code, found.stdout) == (1, local.stdout)
-    ((method, path, body),) = server.asked
+    ((method, path, _, body),) = server.asked
     assert (method, path) == ("POST", "/api/v1/check?namespace=team")
     assert [item["metadata"]["name"] for item in json.loads(body)["items"]] == ["busy", "lucky"]
 
@@ -314,11 +307,9 @@ def test_a_server_is_asked_with_all_objects_in_one_list(files: list[str], server
 FROM_ELSEWHERE = {"VACANCY_MANIFESTS": "/nowhere", "VACANCY_NOW": CLOCK}
 
 
-def test_a_server_named_by_a_flag_wins_over_files_named_by_a_variable(
-    files: list[str], server: ThreadingHTTPServer
-) -> None:
+def test_a_server_named_by_a_flag_wins_over_files_named_by_a_variable(files: list[str], server: Canned) -> None:
     server.answer = (200, vacancy("capacity", "-o", "json", *files).stdout.encode())
-    found = vacancy("capacity", "--server", url(server), **FROM_ELSEWHERE)
+    found = vacancy("capacity", "--server", server.url, **FROM_ELSEWHERE)
     assert (found.exit_code, found.stderr) == (0, "")
 
 
@@ -338,38 +329,42 @@ def test_the_cluster_named_by_a_flag_wins_over_files_named_by_a_variable(tmp_pat
     "arguments", [("capacity",), ("explain", "example.com/full"), ("check", "-f", "-")], ids=lambda words: words[0]
 )
 def test_what_a_server_says_cannot_steer_the_terminal(
-    files: list[str], server: ThreadingHTTPServer, arguments: tuple[str, ...]
+    files: list[str], server: Canned, arguments: tuple[str, ...]
 ) -> None:
     local = vacancy(*arguments, "-o", "json", *files, text=FULL).stdout
     for word in ("example.com", "busy", "n1"):
         local = local.replace(word, f"{word}\\u001b[2J\\n")
     server.answer = (200, local.encode())
-    found = vacancy(*arguments, "--server", url(server), text=FULL)
+    found = vacancy(*arguments, "--server", server.url, text=FULL)
     assert "?[2J" in found.stdout
     assert "\x1b" not in found.stdout
     assert len(found.stdout.splitlines()) == len(vacancy(*arguments, *files, text=FULL).stdout.splitlines())
 
 
-def test_explain_keeps_the_slash_and_takes_404_for_an_answer(files: list[str], server: ThreadingHTTPServer) -> None:
+def test_explain_keeps_the_slash_and_takes_404_for_an_answer(files: list[str], server: Canned) -> None:
     server.answer = (404, vacancy("explain", "example.com/other", "-o", "json", *files).stdout.encode())
-    assert vacancy("explain", "example.com/other", "--server", url(server)).exit_code == 1
-    assert server.asked[0][1] == "/api/v1/explain/example.com/other"
+    assert vacancy("explain", "example.com/other", "--server", server.url).exit_code == 1
+    assert server.asked[0].path == "/api/v1/explain/example.com/other"
+
+
+def complaint(detail: str) -> bytes:
+    return msgspec.json.encode(problem(400, detail))
 
 
 SERVER_FAULTS = {
     "an error of the server": ((500, b"oops"), 3, "HTTP 500"),
     "another program": ((200, b"<html>"), 3, "not an answer of Vacancy"),
     "another program without the page": ((404, b"<html>"), 3, "not an answer of Vacancy"),
-    "a text the server does not take": ((400, b'{"error":"manifest:1: no"}'), 2, "manifest:1: no"),
-    "a complaint that would steer the terminal": ((400, b'{"error":"\\u001b[2J"}'), 2, "vacancy: ?[2J\n"),
+    "a text the server does not take": ((400, complaint("manifest:1: no")), 2, "manifest:1: no"),
+    "a complaint that would steer the terminal": ((400, complaint("\u001b[2J")), 2, "vacancy: ?[2J\n"),
     "a text too large for the server": ((413, b"too large"), 2, "the server does not take it"),
 }
 
 
 @pytest.mark.parametrize("case", SERVER_FAULTS)
-def test_what_a_server_may_answer_instead(server: ThreadingHTTPServer, case: str) -> None:
+def test_what_a_server_may_answer_instead(server: Canned, case: str) -> None:
     server.answer, code, said = SERVER_FAULTS[case]
-    found = vacancy("check", "-f", "-", "-o", "json", "--server", url(server), text=ROOM)
+    found = vacancy("check", "-f", "-", "-o", "json", "--server", server.url, text=ROOM)
     assert (found.exit_code, found.stdout) == (code, "")
     assert said in found.stderr
 
@@ -404,11 +399,97 @@ def test_the_program_reads_stdin_and_exits_with_its_code(files: list[str]) -> No
 
 def test_watching_shows_the_table_until_interrupted(files: list[str]) -> None:
     command = [sys.executable, "-m", "app", "capacity", "--watch", *files]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ | {"PYTHONUNBUFFERED": "1"}) as watching:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as watching:
         assert watching.stdout is not None
-        assert watching.stdout.readline().startswith(b"CLASS / POOL")
+        assert watching.stderr is not None
+        blocks = [[watching.stdout.readline() for _ in range(7)] for _ in range(2)]
         watching.send_signal(signal.SIGINT)
-        assert watching.wait() == 0
+        assert (watching.wait(), watching.stderr.read()) == (0, b"")
+    for time, heading, *_, end in blocks:
+        assert re.fullmatch(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\n", time)
+        assert heading.startswith(b"CLASS/POOL")
+        assert end == b"\n"
+
+
+def test_watching_goes_on_while_the_server_is_away(files: list[str], server: Canned) -> None:
+    table = vacancy("capacity", "-o", "json", *files).stdout.encode()
+    server.answer = (200, table)
+    command = [sys.executable, "-m", "app", "capacity", "--watch", "--server", server.url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as watching:
+        assert watching.stdout is not None
+        assert watching.stderr is not None
+        for line in watching.stdout:
+            if line == b"\n" and server.answer[0] == 200:
+                server.answer = (500, b"away")
+            elif b"no answer" in line:
+                assert line.endswith(b"HTTP 500\n")
+                break
+        server.answer = (200, table)
+        assert any(line.startswith(b"CLASS/POOL") for line in iter(watching.stdout.readline, b""))
+        watching.send_signal(signal.SIGINT)
+        assert (watching.wait(), watching.stderr.read()) == (0, b"")
+
+
+def test_watching_what_was_never_there_is_no_answer() -> None:
+    assert vacancy("capacity", "--watch", "--server", "http://127.0.0.1:1").exit_code == 3
+
+
+def on_terminal(command: list[str], until: Callable[[bytes], bool], **environment: str) -> bytes:
+    """What a program writes to a terminal of 80 columns until it ends, or is interrupted once it has written enough."""
+    ours, theirs = pty.openpty()
+    variables = {key: value for key, value in os.environ.items() if key not in {"NO_COLOR", "FORCE_COLOR"}}
+    variables |= {"TERM": "xterm-256color", "COLUMNS": "80", "LINES": "40", **environment}
+    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE, env=variables) as process:
+        os.close(theirs)
+        seen, is_enough = b"", False
+        while True:
+            try:
+                seen += os.read(ours, 4096)
+            except OSError:  # it has ended
+                break
+            if not is_enough and until(seen):
+                process.send_signal(signal.SIGINT)
+                is_enough = True
+        assert process.stderr is not None
+        assert (process.wait(), process.stderr.read()) == (0, b"")
+    os.close(ours)
+    return seen
+
+
+COLOUR = re.compile(rb"\x1b\[(?:\d+;)*3[1-6]m")
+
+
+@pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}], ids=["in colour", "without"])
+def test_on_a_terminal_the_table_is_drawn_in_place_and_in_colour_if_wanted(
+    files: list[str], environment: dict[str, str]
+) -> None:
+    command = [sys.executable, "-m", "app", "capacity", "--watch", *files]
+    seen = on_terminal(command, lambda seen: seen.count(b"VACANCY") == 2, **environment)
+    assert b"\x1b[1A" in seen, "the cursor goes up to where the table begins"
+    assert b"\x1b[?25h" in seen, "the cursor is shown again"
+    assert bool(COLOUR.search(seen)) is (environment == {})
+
+
+def test_names_are_whole_on_a_narrow_terminal(files: list[str]) -> None:
+    seen = on_terminal([sys.executable, "-m", "app", "capacity", *files], lambda _: False)
+    assert b"  gpu.example.com/n1  n1 " in seen
+    assert COLOUR.search(seen)
+
+
+def test_a_pipe_gets_plain_text_whatever_a_variable_says(files: list[str]) -> None:
+    found = process("-m", "app", "capacity", *files, FORCE_COLOR="1", TTY_COMPATIBLE="1")
+    assert "\x1b" not in found.stdout
+    assert found.stdout.isascii()
+
+
+def test_an_answer_that_was_interrupted_is_none() -> None:
+    """Not 1, by which a pipeline would take the pod for refused."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(60)
+        command = [sys.executable, "-m", "app", "capacity", "--server", f"http://127.0.0.1:{silent.getsockname()[1]}"]
+        with subprocess.Popen(command) as asking, silent.accept()[0]:
+            asking.send_signal(signal.SIGINT)
+            assert asking.wait() == 130
 
 
 def test_kubectl_calls_it_by_another_name() -> None:

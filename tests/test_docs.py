@@ -9,12 +9,14 @@ from pathlib import Path
 import httpx
 import pytest
 import typer
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 from typer.testing import CliRunner
 
 from app import cli, commands, serve
 from app.admission.admit import DEFAULT_OWNERS, QUOTA_WORDS_FOR, Rules, audit_annotations
 from app.admission.review import MAX_BODY_BYTES, decode_review
+from app.audit_log import MAX_LINE_BYTES
 from app.cluster.manifests import MAX_FILE_BYTES
 from app.dra import explain
 from app.dra.capacity import capacity, class_capacities
@@ -28,21 +30,27 @@ from app.dra.vacancy import Vacancy
 from app.dra.verdict import NeedVerdict, Outcome, Verdict
 from app.dra.wake import End, WakeQueue
 from app.embedded import Embedded
+from app.ledger.events import PodOutcome
+from app.ledger.ledger import MAX_ROWS, REMEMBERED
+from app.ledger.report import COLUMNS
 from app.metrics import CertificateCounts, DoorCounts, Metrics, RiverCounts, WatchCounts
 from app.presubmit.report import EXIT_CODE_UNKNOWN_STRICT, EXIT_CODES
 from app.settings import SETTINGS, read_settings
 from app.web.admit import AdmissionDoor
 from app.web.application import Answers, create_application
-from app.web.check import MAX_BYTES, MAX_PODS, Checker
+from app.web.check import MAX_ASKS, MAX_BYTES, MAX_PODS, Checker
 from app.web.probes import Probes
 from app.web.table import CapacityTable
+from app.wording import LENGTHS, LIMIT, PAGE
 from certs.exchange import CHANGES, DAY, Lifetimes
 from tests.story import stories
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference.md"
 CONCEPTS = ROOT / "docs" / "concepts.md"
+LEDGER = ROOT / "docs" / "ledger.md"
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("[a-z]*/**/*.md")])
+INTERRUPTED = 130  # typer's, and that of shells: 128 and the number of the signal
 NOW = 1767268800.0  # 2026-01-01T12:00:00Z, the example's time
 
 
@@ -78,6 +86,10 @@ def test_users_that_wait_for_quota_are_the_same_in_the_settings_and_in_the_rules
     assert read_settings({}, {}).quota_words_for == QUOTA_WORDS_FOR
 
 
+def test_fields_of_advice_are_documented() -> None:
+    assert column(REFERENCE, "Advice") == [f"{{{field}}}" for field in (*LENGTHS, PAGE)]
+
+
 def test_modes_of_owners_are_documented() -> None:
     assert dict(table(REFERENCE, "Owner policy")) == DEFAULT_OWNERS
 
@@ -109,9 +121,10 @@ def test_options_of_commands_are_documented() -> None:
 
 def test_exit_codes_are_documented() -> None:
     documented = {(int(code), verb) for code, verbs, _ in table(REFERENCE, "Exit codes") for verb in verbs.split(", ")}
-    of_check = {*EXIT_CODES.values(), EXIT_CODE_UNKNOWN_STRICT, commands.BAD_INPUT, commands.NO_ANSWER, cli.BAD_USAGE}
+    of_check = {*EXIT_CODES.values(), EXIT_CODE_UNKNOWN_STRICT, commands.BAD_INPUT, commands.NO_ANSWER}
+    of_check |= {cli.BAD_USAGE, INTERRUPTED}
     assert {code for code, verb in documented if verb in {"check", "all"}} == of_check
-    of_explain = {0, commands.NOT_KNOWN, commands.BAD_INPUT, commands.NO_ANSWER}
+    of_explain = {0, commands.NOT_KNOWN, commands.BAD_INPUT, commands.NO_ANSWER, INTERRUPTED}
     assert {code for code, verb in documented if verb in {"explain", "all"}} == of_explain
 
 
@@ -159,8 +172,10 @@ def test_limits_are_documented() -> None:
         f"{MAX_BODY_BYTES // mebibyte} MiB",
         f"{MAX_BYTES // mebibyte} MiB",
         str(MAX_PODS),
+        str(MAX_ASKS),
         f"{MAX_FILE_BYTES // mebibyte} MiB",
         f"{explain.SENTENCE_LIMIT} characters",
+        f"{LIMIT} characters",
         f"{explain.WARNING_LIMIT} characters",
         str(explain.WARNINGS_LIMIT),
         f"{serve.DRAIN_SECONDS:g} s; a second signal ends it at once",
@@ -219,7 +234,6 @@ def test_metrics_are_documented_with_type_and_labels(example: Embedded) -> None:
         river=lambda: RiverCounts(
             requests={("gpu.example.com", "complete"): 1},
             refresh_seconds=0.1,
-            sources={"gpu.example.com": "both"},
             watches=(WatchCounts("Node", current=True, objects=1, unreadable=0, interruptions=0),),
         ),
         wake=WakeQueue(),
@@ -243,6 +257,25 @@ def test_outcomes_of_renewals_are_documented() -> None:
 
 def test_outcomes_of_nudges_are_documented() -> None:
     assert column(ROOT / "docs" / "wake.md", "What can be seen") == [*End]
+
+
+def test_columns_of_the_ledger_are_documented() -> None:
+    assert column(LEDGER, "What it shows") == [*COLUMNS]
+
+
+def test_what_may_become_of_a_pod_is_documented() -> None:
+    assert column(LEDGER, "What is counted") == [*PodOutcome]
+
+
+def test_limits_of_the_ledger_are_documented() -> None:
+    text = " ".join(LEDGER.read_text("utf-8").split())
+    assert f"over {MAX_LINE_BYTES // 1024**2} MiB, and pods beyond {MAX_ROWS:,} different rows" in text
+    assert f"no more than {REMEMBERED:,} others" in text
+
+
+def test_the_audit_policy_is_the_one_of_the_example() -> None:
+    (quoted,) = re.findall(r"```yaml\n(.*?)```", LEDGER.read_text("utf-8"), re.DOTALL)
+    assert yaml.safe_load(quoted) == yaml.safe_load((ROOT / "examples" / "audit-policy.yaml").read_text("utf-8"))
 
 
 def test_lifetimes_are_documented() -> None:

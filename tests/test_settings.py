@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.settings import SETTINGS, Address, BadSettings, Namespaced, Setting, Settings, read_settings, settings_reading
+from app.wording import wording
 
 NOTHING: dict[str, str] = {}
 
@@ -19,7 +20,13 @@ ROWS: dict[str, tuple[object, str, object, str | None]] = {
     "autoscaled": (frozenset(), "a.example.com, b,", frozenset({"a.example.com", "b"}), None),
     "dynamic": (frozenset(), "a", frozenset({"a"}), None),
     "schedulers": (frozenset({"default-scheduler"}), "a,b", frozenset({"a", "b"}), " , "),
-    "options-text": ("", "Ask in #gpu.", "Ask in #gpu.", "two\nlines"),
+    "options-text": (None, "Ask in #{namespace}.", wording("Ask in #{namespace}."), None),
+    "options-text-for": (
+        (),
+        "a = Ask ann.\n\nb=",
+        (("a", wording("Ask ann.")), ("b", wording(""))),
+        None,
+    ),
     "page-url": ("", "https://gpu.example.com/page", "https://gpu.example.com/page", "ftp://gpu.example.com"),
     "hide-names": (False, "TRUE", True, "1"),
     "kubeconfig": (None, "/etc/kubeconfig", Path("/etc/kubeconfig"), None),
@@ -155,6 +162,86 @@ def test_a_contradiction_is_told_beside_a_bad_setting() -> None:
     with pytest.raises(BadSettings) as caught:
         read_settings({"mode": "odd", "max-age": "60"}, NOTHING)
     assert [problem.partition(":")[0] for problem in caught.value.problems] == ["--mode='odd'", "--max-age=60"]
+
+
+FIELDS = "{namespace}, {name}, {class}, {count}, {total}, {page}"
+ONE_LINE = "expected one line of printable ASCII"
+ALONE = "found a brace without the other one, expected {{ or }} where it is to be seen"
+
+# sentence: (settings; the problems)
+ADVICE: dict[str, tuple[dict[str, str], list[str]]] = {
+    "several lines": ({"options-text": "a\nb"}, [f"--options-text='a\\nb': {ONE_LINE}"]),
+    "another alphabet": ({"options-text": "später"}, [f"--options-text='später': {ONE_LINE}"]),
+    "fields there are not": (
+        {"options-text": "{who} {} {name.x} {count:d} {0}"},
+        [
+            f"--options-text='{{who}} {{}} {{name.x}} {{count:d}} {{0}}': found '{{{field}}}', expected one of {FIELDS}"
+            for field in ("", "0", "count:d", "name.x", "who")
+        ],
+    ),
+    "a brace that is left open": ({"options-text": "ask {name"}, [f"--options-text='ask {{name': {ALONE}"]),
+    "a brace that nobody opened": ({"options-text": "{name}}"}, [f"--options-text='{{name}}}}': {ALONE}"]),
+    "all at once": (
+        {"options-text": "ä {who} }", "options-text-for": "a=}\nb\nC=x\nd=\ne={page}"},
+        [
+            f"--options-text='ä {{who}} }}': {ONE_LINE}",
+            f"--options-text='ä {{who}} }}': {ALONE}",
+            f"--options-text='ä {{who}} }}': found '{{who}}', expected one of {FIELDS}",
+            *(
+                f"--options-text-for='a=}}\\nb\\nC=x\\nd=\\ne={{page}}': {fault}"
+                for fault in (
+                    f"a: {ALONE}",
+                    "found 'b', expected NAMESPACE=TEXT",
+                    "found 'C=x', expected NAMESPACE=TEXT",
+                )
+            ),
+        ],
+    ),
+    "a page that nobody named": (
+        {"options-text": "See {page}", "options-text-for": "a=ok\nb=See {page}"},
+        [
+            "--options-text: found {page}, expected --page-url as well",
+            "--options-text-for=b: found {page}, expected --page-url as well",
+        ],
+    ),
+    "a page that cannot be read": (
+        {"options-text": "See {page}", "page-url": "x"},
+        ["--page-url='x': expected an http or https address"],
+    ),
+    "too long a text": (
+        {"options-text": "x" * 301},
+        ["--options-text: 301 characters with the link and the longest names, expected at most 300"],
+    ),
+    "too long with the longest names": (
+        {"options-text-for": f"a={'x' * 186}{{namespace}}{{name}}{{count}}{{{{"},
+        ["--options-text-for=a: 307 characters with the link and the longest names, expected at most 300"],
+    ),
+    "too long with the link": (
+        {"options-text": "x" * 274, "page-url": "https://x.example/"},
+        ["--options-text: 303 characters with the link and the longest names, expected at most 300"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ADVICE)
+def test_advice_that_cannot_be_said_is_told_with_all_that_is_wrong(case: str) -> None:
+    flags, problems = ADVICE[case]
+    with pytest.raises(BadSettings) as caught:
+        read_settings(flags, NOTHING)
+    assert list(caught.value.problems) == problems
+
+
+def test_advice_of_just_the_right_length_is_taken_with_every_field() -> None:
+    text = f"{{namespace}} {{name}} {{class}} {{count}} {{total}} {{page}} {{{{}}}} {'x' * 96}"
+    read_settings({"options-text": text, "page-url": "https://x.example/"}, NOTHING)
+    with pytest.raises(BadSettings, match="301 characters"):
+        read_settings({"options-text": f"{text}x", "page-url": "https://x.example/"}, NOTHING)
+
+
+def test_the_advice_for_the_most_of_a_name_comes_first() -> None:
+    lines = "*=1\nteam*=2\nteam-a=3\nteam-a*=4\nteam-*=5"
+    texts = read_settings({"options-text-for": lines}, NOTHING).options_text_for
+    assert [namespace for namespace, _ in texts] == ["team-a", "team-a*", "team-*", "team*", "*"]
 
 
 UNREAD_BESIDE = {

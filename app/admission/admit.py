@@ -6,12 +6,13 @@ refuses for any reason but a full cluster (or, where the platform team wants it,
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from app.admission.review import AdmissionRequest, Status, StatusCause, StatusDetails
 from app.dra import explain
@@ -129,7 +130,7 @@ def admit(request: AdmissionRequest, verdict: Verdict, rules: Rules, now: float)
                 allowed=False, mode=mode, reason=verdict.reason, status=status, audit_annotations=annotations
             )
         mode = Mode.WARN
-    warnings = explain.warnings(verdict, _audience(request.pod, rules), now) if mode in _TALKING else ()
+    warnings = explain.warnings(verdict, _audience(request, rules), now) if mode in _TALKING else ()
     return Decision(allowed=True, mode=mode, reason=verdict.reason, warnings=warnings, audit_annotations=annotations)
 
 
@@ -190,13 +191,13 @@ def _is_refused(verdict: Verdict, rules: Rules) -> bool:
 # --- What is said ---------------------------------------------------------------------------------------------------
 
 
-def _audience(pod: Pod | None, rules: Rules) -> Audience:
-    return replace(rules.audience, controlled=True) if controller(pod) else rules.audience
+def _audience(request: AdmissionRequest, rules: Rules) -> Audience:
+    return replace(rules.audience, controlled=controller(request.pod) is not None, namespace=request.namespace)
 
 
 def _refusal(request: AdmissionRequest, verdict: Verdict, rules: Rules, now: float) -> Status:
     """403 Forbidden, nothing else: kubectl rewords 422, clients stall on 429, controllers take 409 for a name clash."""
-    audience = _audience(request.pod, rules)
+    audience = _audience(request, rules)
     if _matches(request.username, rules.quota_words_for):
         audience = replace(audience, quota_words=True)
     needs = (need for need in verdict.needs if need.outcome is verdict.outcome)

@@ -4,10 +4,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import yaml
-from kubernetes.aio import config as kubernetes_config
-from kubernetes.aio.client.configuration import Configuration
+
+if TYPE_CHECKING:
+    from kubernetes.aio.client.configuration import Configuration
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where the kubelet puts a pod's token and the cluster's CA."""
@@ -26,11 +28,15 @@ class Credentials:
     context: str | None
     service_account: Path
 
-    async def load(self) -> Configuration:
+    async def load(self) -> "Configuration":
         """Server, certificates and credentials as they are now. Runs exec plugins. Raises BadConfig.
 
         The package reads a service account's token again once a minute by itself; everything else is read now.
         """
+        # Half a second of CPU (measured), which commands that ask once do without: see `login`.
+        from kubernetes.aio import config as kubernetes_config  # noqa: PLC0415
+        from kubernetes.aio.client.configuration import Configuration  # noqa: PLC0415
+
         found = Configuration()
         try:
             if self.files:

@@ -4,14 +4,14 @@ What `kubectl get deviceclasses,resourceslices,… -A -o yaml` prints is told to
 Files have no history: what an object shows counts as lasting since it was created.
 """
 
-import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
+from app.cluster.folders import files_of
 from app.dra.demand import ClaimReferences, Lookup, Lookups
 from app.dra.holders import PodRecord
 from app.dra.objects import (
@@ -30,7 +30,7 @@ from app.dra.vacancy import ResourcePoolStatusRequest
 from app.dra.witness import Heard, Kind, Witness
 from app.presubmit.manifest import Document, ManifestError, decode, parse
 
-__all__ = ["ManifestError", "Manifests", "Stamp", "feed", "files_of", "lookups", "read_manifests", "stamp"]
+__all__ = ["ManifestError", "Manifests", "Stamp", "feed", "lookups", "read_manifests", "stamp"]
 
 MAX_FILE_BYTES = 256 * 1024 * 1024
 """Of one file. 10,000 slices with 8 devices are 33 MB of JSON or 16 MB of YAML; what is no manifest ends here."""
@@ -43,8 +43,6 @@ DEFAULT_NAMESPACE = "default"
 
 PROBLEMS_AT_MOST = 20
 """Told at once; a folder that is not one of manifests would fill the screen."""
-
-SUFFIXES = (".yaml", ".yml", ".json")
 
 Name = tuple[str, str]
 """Namespace, empty for kinds without, and name."""
@@ -259,25 +257,6 @@ class _Reading:
 
 
 # --- Files ------------------------------------------------------------------------------------------------------------
-
-
-def files_of(path: Path) -> list[Path]:
-    """The path itself, or the manifests below it, in the order of their names. Raises ManifestError if none is there.
-
-    Hidden entries are left out: a mounted ConfigMap keeps its files twice, once below `..data`.
-    """
-    if not path.is_dir():
-        return [path]
-    found = sorted(_manifests_below(path))
-    if not found:
-        raise ManifestError(f"{path}: no {', '.join(f'*{suffix}' for suffix in SUFFIXES)} below this directory")
-    return found
-
-
-def _manifests_below(path: Path) -> Iterator[Path]:
-    for directory, subdirectories, names in os.walk(path):
-        subdirectories[:] = [name for name in subdirectories if not name.startswith(".")]
-        yield from (Path(directory, name) for name in names if name.endswith(SUFFIXES) and not name.startswith("."))
 
 
 def _bytes(file: Path) -> bytes:

@@ -70,6 +70,10 @@ class Unanswered(enum.StrEnum):
     """The API server said something else, or something that cannot be read."""
 
 
+OUTCOMES = ("complete", "failed", *(each.value for each in Unanswered))
+"""What may come of a request: `Reply.outcome`, a metric label."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What came of one request."""

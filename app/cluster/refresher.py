@@ -11,12 +11,13 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
 
+from app import mistakes
 from app.cluster.client import ApiClient
 from app.cluster.pool_status import ANSWER_SECONDS, LEFTOVER_SECONDS, Unanswered, ask, sweep
-from app.dra.judgement import Source, World
+from app.dra.drivers import counts_are_all, source_in_use
 from app.dra.pools import Condition
 from app.dra.reasons import Reason
-from app.dra.snapshot import DriverStatus, Problem, Snapshot, driver_status, fresh
+from app.dra.snapshot import DriverStatus, Problem, Snapshot, driver_status
 from app.dra.vacancy import ResourcePoolStatusRequest
 from app.latest_snapshot import LatestSnapshot
 
@@ -47,7 +48,7 @@ class DriverState:
     outcome: str
     """Of the last driver-wide request: "complete", "truncated", or what an `Unanswered` or a `Problem` is called."""
     source: str
-    """See `source_in_use`."""
+    """See `drivers.source_in_use`."""
 
 
 class Refresher:
@@ -87,8 +88,8 @@ class Refresher:
                 continue
             try:
                 await self.tick(now())
-            except Exception:  # noqa: BLE001 - a mistake of ours must not end what a minute later may go well
-                _log.exception("refreshing failed")
+            except Exception as error:  # noqa: BLE001 - a mistake of ours must not end what a minute later may go well
+                _log.error("refreshing failed", extra={"facts": {"problem": mistakes.place(error)}})
             await sleep(self._refresh_seconds * (1 + JITTER * (2 * jitter() - 1)))
 
     async def tick(self, now: float) -> None:
@@ -113,7 +114,7 @@ class Refresher:
         status = _status(driver, heard, clock())
         outcome = whole.value if isinstance(whole, Unanswered) else _outcome(status)
         singles: dict[str, ResourcePoolStatusRequest] = {}
-        if _pool_by_pool(self._latest.get()) and (status.truncated or whole is Unanswered.SILENT):
+        if counts_are_all(self._latest.get()) and (status.truncated or whole is Unanswered.SILENT):
             pools = self._missing_pools(driver, status)
             singles = await self._ask_pools(driver, pools, clock)
             # Those of the last tick count too, or no driver of more than a hundred such pools would ever be known.
@@ -196,25 +197,6 @@ class Refresher:
         self.states[driver] = state
         facts = {"driver": driver, "outcome": outcome, "source": state.source or "none"}
         _log.log(logging.INFO if outcome == COMPLETE else logging.WARNING, "pool status", extra={"facts": facts})
-
-
-def source_in_use(driver: str, world: World, now: float) -> str:
-    """Whom `judgement.find` believes about a driver's devices; empty: nobody, so that nothing is refused."""
-    source, witness = world.policy.source, world.witness
-    counted = fresh(world.snapshot.statuses.get(driver), now, world.policy.max_age_seconds)
-    if witness.devices_unknown is not None:
-        return ""
-    if _pool_by_pool(world):
-        return Source.POOL_STATUS.value if counted else ""
-    if witness.holds_unknown is not None or (source is Source.BOTH and not counted):
-        return ""
-    return Source.BOTH.value if counted and source is not Source.WITNESS else Source.WITNESS.value
-
-
-def _pool_by_pool(world: World) -> bool:
-    """Whether counts are all there is, so that it is worth asking for single pools: elsewhere the witness knows."""
-    source = world.policy.source
-    return source is Source.POOL_STATUS or (source is Source.AUTO and world.witness.holds_denied)
 
 
 def _status(driver: str, heard: list[ResourcePoolStatusRequest], received_at: float) -> DriverStatus:

@@ -9,9 +9,12 @@ from typing import TypeVar
 
 from app.dra.demand import Ask
 from app.dra.judgement import ANYBODY, Finding, Source, World, find
+from app.dra.names import Name, names
+from app.dra.parts import NO_PARTS, Parts, PartsSum
 from app.dra.pools import PoolState
 from app.dra.reasons import Reason
 from app.dra.snapshot import status_vacancy
+from app.dra.spreads import Spread, spreads
 from app.dra.tally import REACH_AT_MOST, PoolCount, Tally
 from app.dra.vacancy import Vacancy
 
@@ -32,6 +35,15 @@ class Counts:
     available: int | None = None
     unavailable: int | None = None
     """Not allocated, and yet not to be had: tainted, out of shared counters, or on a node nobody gets to."""
+
+    def __add__(self, other: "Counts") -> "Counts":
+        """Both together; unknown spoils the sum."""
+        return Counts(
+            _plus(self.total, other.total),
+            _plus(self.allocated, other.allocated),
+            _plus(self.available, other.available),
+            _plus(self.unavailable, other.unavailable),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +74,14 @@ class ClassCapacity:
     """Age of the oldest count used; None: seen live, or nothing is known."""
     source: str
     pools: tuple[PoolCapacity, ...]
+    names: tuple[Name, ...] = ()
+    """Extended resource names that lead to the class, or seem to."""
+    spreads: tuple[Spread, ...] = ()
+    """How unequal its devices are."""
+    drivers: tuple[tuple[str, Counts], ...] = ()
+    """The counts of each driver's pools together."""
+    parts: Parts = NO_PARTS
+    """What is left of devices that are given away in parts, where that was counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +115,26 @@ def _class_capacity(name: str, declares: str, world: World, now: float) -> Itera
     finding = find(Ask(name), ANYBODY, world, now)
     tally = finding.tally
     held, far = tally.held, _out_of_reach(tally, world, now)
-    parts: list[list[PoolCapacity]] = []
-    for pools in _in_parts(tally.pools):
+    some: list[list[PoolCapacity]] = []
+    parts = PartsSum(seen_live=finding.source in (Source.WITNESS, Source.BOTH))
+    for pools in _some_at_a_time(tally.pools):
         yield None
-        parts.append(sorted((_row(p, finding, far[p], world, now) for p in pools if p in tally.pools), key=_NAME))
-    counts = _counts_of_class(finding, held, [row for part in parts for row in part])
-    for others in _in_parts(_others(tally)):
+        some.append(sorted((_row(p, finding, far[p], world, now) for p in pools if p in tally.pools), key=_NAME))
+        for _ in parts.add(pools, world, now):
+            yield None
+    counts = _counts_of_class(finding, held, [row for rows in some for row in rows])
+    for others in _some_at_a_time(_others(tally)):
         yield None
-        parts.append(sorted((_unknown_row(*other) for other in others), key=_NAME))
+        some.append(sorted((_unknown_row(*other) for other in others), key=_NAME))
     rows: list[PoolCapacity] = []
-    for row in merge(*parts, key=_NAME):
+    drivers: dict[str, Counts] = {}
+    for row in merge(*some, key=_NAME):
         if len(rows) % POOLS_AT_ONCE == 0:
             yield None
         rows.append(row)
+        known = drivers.get(row.driver)
+        drivers[row.driver] = row.counts if known is None else known + row.counts
+    of_devices = yield from spreads(tally, now)
     yield ClassCapacity(
         name=name,
         extended_resource_name=declares,
@@ -118,10 +145,14 @@ def _class_capacity(name: str, declares: str, world: World, now: float) -> Itera
         age_seconds=None if finding.counted_at is None else max(0.0, now - finding.counted_at),
         source=finding.source,
         pools=tuple(rows),
+        names=tuple(names(name, declares, world.witness, now)),
+        spreads=of_devices,
+        drivers=tuple(drivers.items()),
+        parts=parts.parts(),
     )
 
 
-def _in_parts(items: Iterable[_T]) -> Iterator[list[_T]]:
+def _some_at_a_time(items: Iterable[_T]) -> Iterator[list[_T]]:
     """All that there are now, some at a time: nothing stands still between two parts."""
     listed = list(items)
     for start in range(0, len(listed), POOLS_AT_ONCE):
@@ -140,6 +171,10 @@ def _counts_of_class(finding: Finding, held: int, rows: list[PoolCapacity]) -> C
         unavailable = _sum(row.counts.unavailable for row in rows)
         return Counts(tally.total, allocated, free, None if finding.vacancy is Vacancy.UNKNOWN else unavailable)
     return Counts(tally.total, held, free, None if free is None else tally.total - held - free)
+
+
+def _plus(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:

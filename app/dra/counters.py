@@ -52,6 +52,10 @@ class Counters:
             }
         )
 
+    def copy(self) -> "Counters":
+        """To take from without taking."""
+        return Counters(dict(self.left))
+
     def take(self, consumed: Consumption) -> None:
         """A device was allocated."""
         self._change(consumed, -1)

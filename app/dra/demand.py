@@ -68,6 +68,10 @@ class PodDemand(Value, frozen=True):
     node_selector: tuple[tuple[str, str], ...] = ()
 
 
+REQUESTS_AT_MOST = 32
+"""Of a claim, as the API server has it (`DeviceRequestsMaxSize`); one in a submitted text may hold more."""
+
+
 class Lookup(enum.Enum):
     """The outcome of reading a named object, where there is no object to show for it."""
 
@@ -211,7 +215,11 @@ def _claim_needs(raw: Raw, field: str, namespace: str, catalog: Catalog, lookups
     except _Unjudged as why:
         yield Need(entry_name, field, unjudged=why.reason, detail=why.detail)
         return
-    for request in spec.devices.requests or ():
+    requests = spec.devices.requests or ()
+    if len(requests) > REQUESTS_AT_MOST:
+        yield Need(entry_name, field, unjudged=Reason.UnknownField)
+        return
+    for request in requests:
         name = f"{entry_name}/{_name(request)}"
         try:
             yield _request_need(request, name, field, catalog)

@@ -5,16 +5,18 @@ the API server drops a warning that holds a control character, and `kubectl get 
 come first and always fit, since every name in them is bounded; only the platform team's text is ever cut.
 """
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, assert_never
 
 from msgspec.structs import replace
 
+from app.dra.advice import advice
+from app.dra.objects import Value
 from app.dra.reasons import Reason
 from app.dra.scope import QUEUE_LABEL
 from app.dra.verdict import NeedVerdict, Outcome, Unreachable, Verdict
 from app.dra.words import DETAIL_LIMIT, PHRASES, age, counted_noun, cut, number, printable, reason_in_words, shortened
+from app.wording import Texts, link
 
 SENTENCE_LIMIT: Final = 599
 """Characters of a sentence: every attempt repeats it in the API server's log, and events keep it."""
@@ -52,16 +54,17 @@ _EXPECTED: Final = frozenset(
 """Not judged on purpose: nothing is amiss, and a warning fails a command that runs with `--warnings-as-errors`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Audience:
+class Audience(Value, frozen=True):
     """Who reads the sentence, and what the platform team wants to tell them."""
 
     controlled: bool = False
     """A controller repeats the request: an age that changes every time would flood the owner with events."""
     quota_words: bool = False
     """The requester waits and retries only when it reads `exceeded quota`."""
-    options_text: str = ""
-    """The platform team's advice; empty: ours."""
+    namespace: str = ""
+    """That of the pod."""
+    advice: Texts = ()
+    """The platform team's; none: ours."""
     page_url: str = ""
     """The capacity page; empty: no link."""
     hide_names: bool = False
@@ -105,8 +108,8 @@ def options(verdict: Verdict, audience: Audience) -> tuple[str, ...]:
     """What the reader can do about it, a way out each; nothing unless the pod is full or never fits."""
     if verdict.outcome in {Outcome.ROOM, Outcome.UNKNOWN}:
         return ()
-    link = _link(audience)
-    return (*_ways_out(verdict, audience), *((link,) if link else ()))
+    ways_out = _ways_out(verdict, audience)
+    return tuple(filter(None, (*ways_out, link(audience.page_url, " ".join(ways_out)))))
 
 
 def evidence(need: NeedVerdict, audience: Audience) -> str:
@@ -171,7 +174,7 @@ def _outlook(fitting: int, pods: int, audience: Audience, *, exact: bool) -> str
     fit = f"{'' if exact or not fitting else 'at most '}{number(fitting)} of {counted_noun(pods, 'pod')} fit"
     rest = "it starts by itself" if pods == 1 else f"{'the others' if fitting else 'they'} start by themselves"
     said = f"{fit}{'s' if pods == 1 else ''} now; {rest} when devices are free"
-    return next(text for text in (f"{said}. {_link(audience)}".strip(". "), said) if len(text) <= WARNING_LIMIT)
+    return next(text for text in (f"{said}. {link(audience.page_url)}".strip(". "), said) if len(text) <= WARNING_LIMIT)
 
 
 def not_checked(reason: Reason, detail: str = "") -> str:
@@ -352,15 +355,12 @@ def _ways_out(verdict: Verdict, audience: Audience) -> tuple[str, ...]:
         most = _deciding(need).largest_block
         fewer = f"at most {number(most)}" if most else "fewer devices"
         return (f"ask for {fewer} in one pod",)
-    theirs = printable(audience.options_text)
-    if theirs:
-        return (theirs,)
+    if need is not None:
+        theirs = advice(audience.advice, audience.namespace, audience.page_url, need, _deciding(need))
+        if theirs:
+            return (theirs,)
     queue = (f"wait in the queue with label {QUEUE_LABEL}=true",) if audience.queue_allowed else ()
     return ("try again later", *queue, "run on CPU")
-
-
-def _link(audience: Audience) -> str:
-    return f"Capacity: {printable(audience.page_url)}" if audience.page_url else ""
 
 
 def _advice(verdict: Verdict, audience: Audience) -> str:
@@ -373,15 +373,15 @@ def _advice(verdict: Verdict, audience: Audience) -> str:
 
 def _closing(verdict: Verdict, audience: Audience, room: int) -> str:
     """Advice and link within `room` characters: the advice is cut, the link is whole or not there."""
-    link = _link(audience)
-    if len(link) > room:
-        link = ""
-    advice = cut(_advice(verdict, audience), room - len(link) - bool(link))
-    return " ".join(part for part in (advice, link) if part)
+    said = _advice(verdict, audience)
+    page = link(audience.page_url, said)
+    if len(page) > room:
+        page = ""
+    return f"{cut(said, room - len(page) - bool(page))} {page}".strip()
 
 
 def _short_closing(verdict: Verdict, audience: Audience) -> str:
     """The same as a warning: half an advice is worth less than the link."""
-    advice, link = _advice(verdict, audience), _link(audience)
-    both = f"{advice} {link}".strip()
-    return next((text for text in (both, link) if 0 < len(text) <= WARNING_LIMIT), cut(advice, WARNING_LIMIT))
+    said, page = _advice(verdict, audience), audience.page_url
+    both = f"{said} {link(page, said)}".strip()
+    return next((text for text in (both, link(page)) if 0 < len(text) <= WARNING_LIMIT), cut(said, WARNING_LIMIT))

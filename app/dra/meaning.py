@@ -1,26 +1,19 @@
 """What `1` of a name means now: the class behind it, its devices, and how unequal they are."""
 
 import dataclasses
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from operator import itemgetter
 
-import msgspec
 from msgspec.structs import replace
 
 from app.dra.classes import IMPLICIT_PREFIX
 from app.dra.demand import Ask, Need
 from app.dra.judgement import ANYBODY, Finding, World, decide, find
+from app.dra.names import holding_back
 from app.dra.reasons import Reason
+from app.dra.spreads import Spread, spreads
 from app.dra.vacancy import Vacancy
 from app.dra.verdict import NeedVerdict
-
-_Values = dict[str, Counter[str]]
-"""How often each value occurs, by the full name of an attribute or a capacity."""
-
-VALUES_AT_MOST = 12
-"""A spread with more values is a list of names, not a difference in kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +28,6 @@ class Claimant:
     reason: Reason
     total: int | None
     free: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """One attribute or capacity of the devices, and how many devices have which value."""
-
-    attribute: str
-    values: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +55,7 @@ class Meaning:
     @property
     def unequal(self) -> bool:
         """Whether equal counts may mean different devices."""
-        return any(len(spread.values) > 1 for spread in self.spreads)
+        return any(spread.differs for spread in self.spreads)
 
 
 def meaning(name: str, world: World, now: float) -> Meaning:
@@ -79,7 +64,7 @@ def meaning(name: str, world: World, now: float) -> Meaning:
 
 
 def meaning_in_steps(name: str, world: World, now: float) -> Iterator[Meaning | None]:
-    """The same, and before it a None for each pool: a moment to let others work, as every device is looked at."""
+    """The same, and before it None: moments to let others work, as every device may have to be looked at."""
     witness = world.witness
     witness.advance(now)
     plugin_node = witness.plugin_node(name, now) or ""
@@ -94,22 +79,14 @@ def meaning_in_steps(name: str, world: World, now: float) -> Iterator[Meaning | 
     found = Meaning(
         name=name,
         claimants=tuple(_claimant(finding, name, names[0], world) for finding in findings),
-        held_back_by=_held_back_by(findings),
+        held_back_by=holding_back(names, {f.tally.ask.class_name: f.vacancy for f in findings}),
         plugin_node=plugin_node,
         drivers=tally.drivers(),
         pools=len(tally.pools),
         devices=tally.total,
         verdict=decide(replace(ANYBODY, needs=(need,)), world, now).needs[0],
     )
-    attributes: _Values = {}
-    capacities: _Values = {}
-    for pool in list(tally.pools):
-        yield None
-        for device in pool.devices():
-            if tally.matches(device):
-                _count(attributes, device.id[0], device.shape.attributes)
-                _count(capacities, device.id[0], device.shape.capacity)
-    yield dataclasses.replace(found, spreads=tuple(_spreads(attributes, capacities)))
+    yield dataclasses.replace(found, spreads=(yield from spreads(tally, now)))
 
 
 def _obstacle(name: str, plugin_node: str, world: World) -> Reason | None:
@@ -138,30 +115,3 @@ def _claimant(finding: Finding, name: str, winner: str, world: World) -> Claiman
         total=finding.standing.total if finding.source else None,
         free=finding.free,
     )
-
-
-def _held_back_by(findings: list[Finding]) -> str:
-    if findings[0].vacancy not in (Vacancy.FULL, Vacancy.EMPTY):
-        return ""
-    others = (f.tally.ask.class_name for f in findings[1:] if f.vacancy in (Vacancy.FREE, Vacancy.UNKNOWN))
-    return next(others, "")
-
-
-def _spreads(attributes: _Values, capacities: _Values) -> Iterator[Spread]:
-    """Attributes and capacities that group the devices; an identifier, of which every device has its own, does not.
-
-    Of a single device nobody can tell one from the other, so its attributes are not shown: names may be hidden.
-    """
-    grouping = [(name, values) for name, values in attributes.items() if len(values) < values.total()]
-    for name, values in sorted((*grouping, *capacities.items()), key=itemgetter(0)):
-        if len(values) <= VALUES_AT_MOST:
-            yield Spread(name, tuple(sorted(values.items())))
-
-
-def _count(values: _Values, driver: str, written: bytes) -> None:
-    """Count the values of one device: its attributes or its capacity, as in its slice."""
-    entries = msgspec.json.decode(written) if written else None
-    for name, kinds in entries.items() if isinstance(entries, dict) else ():
-        value = kinds.get("value", next(iter(kinds.values()), "")) if isinstance(kinds, dict) else kinds
-        words = value if isinstance(value, str) else str(value).lower()
-        values.setdefault(name if "/" in name else f"{driver}/{name}", Counter())[words] += 1

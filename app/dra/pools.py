@@ -118,6 +118,8 @@ class SliceState:
     driver: str
     packed: bytes
     devices: tuple[DeviceState, ...] = ()
+    partition_types: tuple[str, ...] | None = None
+    """What is remembered of their types as partitions (`parts`)."""
 
     def shapes(self) -> tuple[Shape, ...]:
         """What selectors can see of its devices."""

@@ -125,6 +125,8 @@ class Tally:
         """Changes with the set of devices that match or may match."""
         self.agreements: dict[str, object] = {}
         """What is remembered of the status of each driver (`agreement`)."""
+        self.spreads: object = None
+        """What is remembered of how unequal the devices are (`spreads`)."""
         self._unavailable: set[DeviceState] = set()
         self._uncertain: set[DeviceState] = set()
         self._maybe_free: set[DeviceState] = set()

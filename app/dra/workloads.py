@@ -4,6 +4,7 @@ A person sees the answer to `kubectl apply -f deployment.yaml`; the pods come la
 controller. So the template is judged as if it were the pod.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -11,6 +12,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from app.dra.objects import ObjectMeta, Pod, Toleration, View
+from app.dra.scope import KUEUE_PREFIX
 
 _API_VERSION_AND_OWNER = {
     "Deployment": ("apps/v1", "ReplicaSet"),
@@ -92,7 +94,7 @@ def pod_of_workload(kind: str, document: bytes | Raw, before: bytes | Raw | None
     return Workload(
         name=metadata.name or metadata.generate_name,
         namespace=metadata.namespace,
-        pod=as_admitted(_pod.decode(spec.template)),
+        pod=queued(as_admitted(_pod.decode(spec.template)), metadata.labels),
         replicas=_replicas(spec),
         new_pods=_started(found) if before is None else _added(found, _object.decode(before)),
         owner_kind=owner_kind,
@@ -140,3 +142,11 @@ def as_admitted(pod: Pod) -> Pod:
     if not added:
         return pod
     return replace(pod, spec=replace(pod.spec, tolerations=[*(pod.spec.tolerations or ()), *added]))
+
+
+def queued(pod: Pod, labels: Mapping[str, str] | None) -> Pod:
+    """The pod of an object with these labels: Kueue takes the object's word and marks the pods itself."""
+    marks = {key: value for key, value in (labels or {}).items() if key.startswith(KUEUE_PREFIX)}
+    if not marks:
+        return pod
+    return replace(pod, metadata=replace(pod.metadata, labels={**marks, **(pod.metadata.labels or {})}))

@@ -1,19 +1,17 @@
-"""Manifests as people write them: cut into objects that know where they were written, and the pods among them.
+"""Manifests as people write them: cut into objects that know where they were written.
 
 Everything becomes JSON here, so that files and the API server's answers are decoded by the same structs afterwards.
 What is wrong with a text is said in one line that names file and line.
 """
 
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
 
-from app.dra.demand import Lookup, Lookups
-from app.dra.objects import Pod, ResourceClaim, ResourceClaimTemplate, View
-from app.dra.workloads import as_admitted, pod_of_workload
+from app.dra.objects import View
 from app.presubmit.yaml_reader import YamlError, YamlMapping, read_yaml
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -143,81 +141,3 @@ def _document(header: _Header, kind: str, version: str, source: str, json: bytes
     metadata = header.metadata or _Metadata()
     name = metadata.name or metadata.generate_name or ""
     return Document(kind, version, metadata.namespace or "", name, source, json)
-
-
-# --- What is asked of them --------------------------------------------------------------------------------------------
-
-CLAIM_VERSIONS = frozenset({"resource.k8s.io/v1", "resource.k8s.io/v1beta2"})
-"""Of one shape. In v1beta1 a device request is flat; such a claim counts as missing, which is never refused."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One pod of a submitted text, or the pod of a workload's template."""
-
-    name: str
-    namespace: str
-    kind: str
-    pod: Pod
-    note: str = ""
-    """What of a workload the answer is for: `each of 3 replicas alone`; empty for a pod."""
-
-
-@dataclass(frozen=True, slots=True)
-class Overlay:
-    """Claims and templates of a submitted text, by namespace and name."""
-
-    claims: Mapping[tuple[str, str], ResourceClaim]
-    templates: Mapping[tuple[str, str], ResourceClaimTemplate]
-
-    def over(self, namespace: str, found: Lookups) -> Lookups:
-        """What there will be once the text is applied: what exists stays (a spec is immutable), the rest is added.
-
-        A claim that could not be read may exist and be allocated, so that stays unknown; a template has no state.
-        """
-        return Lookups(
-            claims={
-                name: self.claims.get((namespace, name), known) if known is Lookup.MISSING else known
-                for name, known in found.claims.items()
-            },
-            templates={
-                name: self.templates.get((namespace, name), known) if isinstance(known, Lookup) else known
-                for name, known in found.templates.items()
-            },
-        )
-
-
-def asked(documents: Iterable[Document], namespace: str) -> tuple[Asked, ...]:
-    """The pods and workloads among the documents; `namespace` for those that name none. Raises ManifestError."""
-    return tuple(found for document in documents if (found := _asked(document, namespace)) is not None)
-
-
-def overlay(documents: Iterable[Document], namespace: str) -> Overlay:
-    """The claims and templates among the documents. Raises ManifestError."""
-    claims, templates = {}, {}
-    for document in documents:
-        key = (document.namespace or namespace, document.name)
-        if document.api_version in CLAIM_VERSIONS and document.kind == "ResourceClaim":
-            claims[key] = decode(document, ResourceClaim)
-        elif document.api_version in CLAIM_VERSIONS and document.kind == "ResourceClaimTemplate":
-            templates[key] = decode(document, ResourceClaimTemplate)
-    return Overlay(claims, templates)
-
-
-def _asked(document: Document, namespace: str) -> Asked | None:
-    namespace = document.namespace or namespace
-    if document.kind == "Pod" and document.api_version == "v1":
-        return Asked(document.name, namespace, document.kind, as_admitted(decode(document, Pod)))
-    try:
-        workload = pod_of_workload(document.kind, document.json)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise ManifestError(f"{document.source}: {document.kind}: {error}") from error
-    if workload is None:
-        return None
-    return Asked(document.name, namespace, document.kind, workload.pod, _note(workload.replicas))
-
-
-def _note(replicas: int) -> str:
-    if replicas == 1:
-        return ""
-    return f"each of {replicas} replicas alone" if replicas else "a replica, although it is scaled to zero"

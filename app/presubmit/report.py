@@ -4,10 +4,11 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from app.dra.explain import Audience, options, sentence
 from app.dra.verdict import NeedVerdict, Outcome, Verdict
-from app.presubmit.manifest import Asked
+from app.presubmit.asked import Asked
 
 EXIT_CODES = {Outcome.FULL: 1, Outcome.NEVER: 4, Outcome.UNKNOWN: 0, Outcome.ROOM: 0}
 """Of `vacancy check`, the outcome that decides first. 2 and 3 are kept for bad usage and for no answer."""
@@ -51,6 +52,8 @@ class Check(VerdictReport, frozen=True, rename="camel"):
     name: str
     namespace: str
     kind: str
+    template: str
+    """Where in a custom resource the pod template is, as in `spec.template`; empty for other kinds."""
 
 
 class Report(Struct, frozen=True):
@@ -61,12 +64,14 @@ class Report(Struct, frozen=True):
 
 def check(asked: Asked, verdict: Verdict, audience: Audience, now: float) -> Check:
     """One entry of the report."""
+    audience = replace(audience, namespace=asked.namespace)
     message = sentence(verdict, audience, now)
     counted_at = verdict.snapshot_time
     return Check(
         name=asked.name,
         namespace=asked.namespace,
         kind=asked.kind,
+        template=asked.template,
         verdict=verdict.outcome,
         reason=verdict.reason,
         message=f"{message} This is for {asked.note}." if asked.note else message,

@@ -111,9 +111,11 @@ class AdmissionDoor:
             body = await _body(receive)
             if body is None:
                 return  # the client has gone
-            started = perf_counter()
-            status, content, headers = 200, await answer(body), [_JSON]
-            self._counts.took(perf_counter() - started)
+            self._counts.open += 1
+            try:
+                status, content, headers = 200, await answer(body), [_JSON]
+            finally:
+                self._counts.open -= 1
         except BadReview as error:
             self._counts.bad_requests[error.status] += 1
             status, content, headers = error.status, f"{error.text}\n".encode(), [_TEXT]
@@ -134,6 +136,7 @@ class AdmissionDoor:
         """How the bodies posted to one path are answered."""
 
         async def answer(body: bytes) -> bytes:
+            began = perf_counter()
             try:
                 request = decode(body)
             except BadReview:
@@ -149,9 +152,9 @@ class AdmissionDoor:
                 content = _encoded(request.uid, decision)
             if request.problem:
                 self._log_once(logging.WARNING, "review not understood", request.problem)
-            self._counts.answered("allow" if decision.allowed else "deny", decision.mode)
             if not decision.allowed:
                 self._note_refusal(request, decision)
+            self._counts.answered("allow" if decision.allowed else "deny", decision.mode, perf_counter() - began)
             return content
 
         return answer

@@ -5,31 +5,42 @@ Reviews do not come in here; they have a listener of their own (`admit`).
 
 import asyncio
 import functools
-import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated
 
 import msgspec
-from fastapi import FastAPI, Request, Response
-from fastapi.openapi.utils import get_openapi
-from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
+from fastapi import FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, PlainTextResponse
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.dra.capacity import ClassCapacity
 from app.dra.meaning import Meaning
 from app.dra.vacancy import Vacancy
+from app.dra.words import DETAIL_LIMIT, shortened
 from app.metrics import CONTENT_TYPE
-from app.presubmit.report import Report
-from app.web.capacity import CapacityReport
+from app.web import problems
 from app.web.check import MAX_BYTES, Checker, Unreadable
-from app.web.explain import MeaningReport, meaning_report
-from app.web.pages import Pages
+from app.web.description import MANIFEST_TYPES, answers_with, description
+from app.web.explain import meaning_report
+from app.web.history import History
+from app.web.page import CapacityPage
+from app.web.pages import SCRIPT, Pages
 from app.web.probes import Probes
+from app.web.problems import problem
+from app.web.representation import Representation, representation, respond
 from app.web.table import CapacityTable, Kept, in_pieces
+from app.web.view import view_of
 
-_STRUCTS = (CapacityReport, MeaningReport, Report)
 _NOSNIFF = {"x-content-type-options": "nosniff"}
+
+CURL_TYPE = "application/x-www-form-urlencoded"
+"""What `curl --data-binary @pod.yaml` calls any text, unless it is told better."""
+
+NAMESPACE = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
+"""RFC 1123 label."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,36 +59,47 @@ class Answers:
     probes: Probes
     hide_names: bool
     version: str
+    history: History = field(default_factory=History)
+    """The free devices of the last hour."""
 
 
 def create_application(answers: Answers) -> ASGIApp:
     """The application of the web listener."""
     # The default pages for people load their scripts from a public server; `_add_pages` has one of our own.
-    app = FastAPI(title="Vacancy", version=answers.version, docs_url=None, redoc_url=None)
-    app.openapi = functools.cache(lambda: _description(app))  # type: ignore[method-assign]  # FastAPI's documented way to extend it
+    app = FastAPI(
+        title="Vacancy",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
+    )
+    app.openapi = functools.cache(lambda: description(app))  # type: ignore[method-assign]  # FastAPI's documented way to extend it
+    _add_problems(app)
     _add_pages(app, answers)
     _add_api(app, answers)
     _add_probes(app, answers)
-    return _Closing(app, answers.probes)
+    return _Outside(app, answers.probes)
 
 
 def _add_pages(app: FastAPI, answers: Answers) -> None:
     pages = Pages()
-    kept = Kept[list[bytes]]()
-
+    page = CapacityPage(pages, answers.history, version=answers.version, hide_names=answers.hide_names)
     headers = _NOSNIFF | pages.headers
 
     @app.get("/", summary="The capacity page", response_class=HTMLResponse)
-    async def capacity_page() -> Response:
-        table, notice, switches = await answers.table.get(), answers.notice(), answers.switches()
+    async def capacity_page(
+        request: Request,
+        text: Annotated[str, Query(alias="class", description="part of a class's name or resource name")] = "",
+        state: Annotated[str, Query(description="free, full, empty or unknown")] = "",
+        sort: Annotated[str, Query(description="name, free or state")] = "",
+        pools: Annotated[str, Query(description="all: with every pool, however many there are")] = "",
+    ) -> Response:
+        table, view = await answers.table.get(), view_of(text, state, sort, pools)
+        return respond(request, await page.get(table, answers.notice(), answers.switches(), view), headers)
 
-        async def html() -> list[bytes]:
-            pieces = pages.capacity(
-                table, notice=notice, switches=switches, version=answers.version, hide_names=answers.hide_names
-            )
-            return [piece.encode() async for piece in in_pieces(pieces)]
-
-        return _in_pieces(await kept.get((table, notice, *switches.items()), html), "text/html", headers)
+    @app.get(f"/{SCRIPT}", include_in_schema=False)
+    async def script(request: Request) -> Response:
+        return respond(request, await representation([pages.script], "text/javascript"), _NOSNIFF)
 
     @app.get("/docs", summary="This list", response_class=HTMLResponse)
     async def docs() -> Response:
@@ -90,47 +112,70 @@ def _add_pages(app: FastAPI, answers: Answers) -> None:
 
 
 def _add_api(app: FastAPI, answers: Answers) -> None:
-    kept = Kept[list[bytes]]()
+    kept = Kept[Representation]()
     one_at_a_time = asyncio.Lock()
 
-    @app.get("/api/v1/capacity", summary="What each device class can still give", **_answers_with("CapacityReport"))
-    async def capacity() -> Response:
+    @app.get(
+        "/api/v1/capacity",
+        summary="What each device class can still give",
+        response_class=Response,
+        openapi_extra=answers_with("CapacityReport", has_tag=True),
+    )
+    async def capacity(request: Request) -> Response:
         table = await answers.table.get()
 
-        async def json() -> list[bytes]:
-            without_classes = msgspec.json.encode(msgspec.structs.replace(table.report, classes=()))
-            classes = [msgspec.json.encode(each) async for each in in_pieces(table.report.classes)]
-            between = itertools.chain.from_iterable((b",", each) for each in classes)
-            return [without_classes.removesuffix(b"]}"), *itertools.islice(between, 1, None), b"]}"]
+        def json() -> Iterator[bytes]:
+            yield msgspec.json.encode(msgspec.structs.replace(table.report, classes=())).removesuffix(b"]}")
+            for number, each in enumerate(table.report.classes):
+                yield b"," * bool(number) + msgspec.json.encode(each)
+            yield b"]}"
 
-        return _in_pieces(await kept.get(table, json), "application/json", _NOSNIFF)
+        made = await kept.get(table, lambda: representation(json(), "application/json"))
+        return respond(request, made, _NOSNIFF)
 
     @app.post(
         "/api/v1/check",
         summary="Would the pods of this manifest get their devices now?",
-        **_answers_with("Report", takes=("application/yaml", "application/json")),
+        response_class=Response,
+        openapi_extra=answers_with("Report", 400, 413, 415, takes_manifest=True),
     )
-    async def check(request: Request, namespace: str = "default") -> Response:
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > MAX_BYTES:
-                return _error(413, f"expected at most {MAX_BYTES} bytes")
+    async def check(
+        request: Request, namespace: Annotated[str, Query(pattern=NAMESPACE, max_length=63)] = "default"
+    ) -> Response:
         try:
-            return _json(await answers.check(bytes(body), namespace))
+            return _json(await answers.check(await _manifest(request), namespace))
         except Unreadable as error:
-            return _error(400, str(error))
+            return _problem(400, str(error))
 
     @app.get(
         "/api/v1/explain/{name:path}",
         summary='What "1" of this extended resource or device class means now',
-        **_answers_with("MeaningReport"),
+        response_class=Response,
+        openapi_extra=answers_with("MeaningReport", 404),
     )
     async def explain(name: str) -> Response:
         async with one_at_a_time:
             (found,) = [step async for step in in_pieces(answers.meaning(name)) if step is not None]
         report = meaning_report(found, hide_names=answers.hide_names)
-        return _json(report, 200 if report.claimants else 404)
+        if report.claimants:
+            return _json(report)
+        # The report comes along: a node may serve the name though no class does.
+        return _problem(404, f"no device class has or declares the name {shortened(name, DETAIL_LIMIT)}", also=report)
+
+
+async def _manifest(request: Request) -> bytes:
+    """The text that was posted. Raises HTTPException."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type and media_type not in (*MANIFEST_TYPES, CURL_TYPE):
+        raise HTTPException(415, f"expected content type {' or '.join(MANIFEST_TYPES)}")
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_BYTES:
+            raise HTTPException(413, f"expected at most {MAX_BYTES} bytes")
+    if not body:
+        raise HTTPException(400, "expected a manifest, found nothing")
+    return bytes(body)
 
 
 def _add_probes(app: FastAPI, answers: Answers) -> None:
@@ -138,9 +183,16 @@ def _add_probes(app: FastAPI, answers: Answers) -> None:
     async def livez() -> Response:
         return PlainTextResponse("ok")
 
-    @app.get("/readyz", summary="Reviews may be sent here; ?verbose: check by check", response_class=PlainTextResponse)
-    async def readyz(request: Request) -> Response:
-        code, text = answers.probes.readiness(verbose="verbose" in request.query_params)
+    @app.get(
+        "/readyz",
+        summary="Reviews may be sent here",
+        response_class=PlainTextResponse,
+        responses={503: {"description": "They may not, and why."}},
+    )
+    async def readyz(
+        verbose: Annotated[str | None, Query(description="given at all: check by check")] = None,
+    ) -> Response:
+        code, text = answers.probes.readiness(verbose=verbose is not None)
         return PlainTextResponse(text, code)
 
     @app.get("/metrics", summary="Metrics for Prometheus", response_class=PlainTextResponse)
@@ -149,13 +201,16 @@ def _add_probes(app: FastAPI, answers: Answers) -> None:
         return Response(answers.metrics(table.classes, table.pools), media_type=CONTENT_TYPE)
 
 
-class _Closing:
-    """Tells clients to leave their connection while the process is being stopped."""
+class _Outside:
+    """HEAD is answered as GET, whose body the server leaves out; who is there while it stops is asked to leave."""
 
     def __init__(self, app: ASGIApp, probes: Probes) -> None:
         self._app, self._probes = app, probes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "HEAD":
+            scope = {**scope, "method": "GET"}
+
         async def closing(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], (b"connection", b"close")]
@@ -164,32 +219,41 @@ class _Closing:
         await self._app(scope, receive, closing if self._probes.draining else send)
 
 
-def _json(answer: msgspec.Struct, status_code: int = 200) -> Response:
-    return Response(msgspec.json.encode(answer), status_code, _NOSNIFF, "application/json")
+def _add_problems(app: FastAPI) -> None:
+    """What is wrong with a request before an operation sees it, or with us, is told like all else."""
+
+    @app.exception_handler(HTTPException)
+    async def refused(request: Request, error: HTTPException) -> Response:
+        path = shortened(request.url.path, DETAIL_LIMIT)
+        match error.status_code:
+            case 404:
+                return _problem(404, f"nothing is served at {path}; /docs lists what is")
+            case 405:
+                allowed = (error.headers or {})["Allow"].replace("GET", "GET, HEAD")
+                return _problem(405, f"expected {allowed} of {path}, found {request.method}", {"allow": allowed})
+            case status:
+                return _problem(status, error.detail)
+
+    @app.exception_handler(RequestValidationError)
+    async def bad_parameter(_: Request, error: RequestValidationError) -> Response:
+        [*_, name] = error.errors()[0]["loc"]
+        return _problem(400, f"{name}: expected at most 63 lower-case letters, digits and hyphens")
+
+    @app.exception_handler(Exception)
+    async def mistake_of_ours(_request: Request, _error: Exception) -> Response:
+        return _problem(500, "a mistake of ours, which is in the log")
 
 
-def _in_pieces(body: Sequence[bytes], media_type: str, headers: Mapping[str, str]) -> Response:
-    """A body of any size: to join megabytes and hand them over at once holds the loop for some milliseconds."""
-    length = {"content-length": str(sum(map(len, body)))}
-    return StreamingResponse(in_pieces(body), 200, {**headers, **length}, media_type)
+def _problem(
+    status: int,
+    detail: str,
+    headers: Mapping[str, str] = {},
+    also: msgspec.Struct | None = None,
+) -> Response:
+    """A problem as an answer; `also`: members that go with it."""
+    members = msgspec.to_builtins(problem(status, detail)) | (msgspec.to_builtins(also) if also else {})
+    return Response(msgspec.json.encode(members), status, {**_NOSNIFF, **headers}, problems.MEDIA_TYPE)
 
 
-def _error(status_code: int, text: str) -> Response:
-    return Response(msgspec.json.encode({"error": text}), status_code, _NOSNIFF, "application/json")
-
-
-def _answers_with(schema: str, takes: tuple[str, ...] = ()) -> dict[str, Any]:
-    """How an operation is described whose bytes are made by msgspec and not by FastAPI."""
-    content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
-    extra: dict[str, Any] = {"responses": {"200": {"description": "The answer", "content": content}}}
-    if takes:
-        body = {media_type: {"schema": {"type": "string"}} for media_type in takes}
-        extra["requestBody"] = {"required": True, "content": body}
-    return {"response_class": Response, "openapi_extra": extra}
-
-
-def _description(app: FastAPI) -> dict[str, Any]:
-    document = get_openapi(title=app.title, version=app.version, routes=app.routes)
-    _, schemas = msgspec.json.schema_components(_STRUCTS, ref_template="#/components/schemas/{name}")
-    document.setdefault("components", {}).setdefault("schemas", {}).update(schemas)
-    return document
+def _json(answer: msgspec.Struct) -> Response:
+    return Response(msgspec.json.encode(answer), 200, _NOSNIFF, "application/json")

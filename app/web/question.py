@@ -10,7 +10,9 @@ from app.dra.explain import Audience
 from app.dra.judgement import World, judge
 from app.dra.reasons import Reason
 from app.dra.verdict import Outcome, Verdict
-from app.presubmit.manifest import Asked, Document, Overlay, asked, overlay
+from app.presubmit.asked import Asked, asked
+from app.presubmit.manifest import Document
+from app.presubmit.overlay import Overlay, overlay
 from app.presubmit.report import Check, check
 
 

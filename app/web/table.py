@@ -12,7 +12,9 @@ from time import perf_counter
 from typing import Generic, TypeVar
 
 from app.dra.capacity import ClassCapacity
+from app.dra.drivers import DriverView, driver_views
 from app.dra.judgement import World
+from app.dra.reasons import Reason
 from app.dra.vacancy import Vacancy
 from app.presubmit.report import timestamp
 from app.web.capacity import CapacityReport, ClassReport, class_report
@@ -43,6 +45,9 @@ class Table:
     """The same without pools."""
     pools: Mapping[tuple[str, Vacancy], int]
     """Number of pools by driver and by what they can still give."""
+    drivers: tuple[DriverView, ...] = ()
+    unknown: Reason | None = None
+    """Why nothing is known of classes and devices; None: they are known and current."""
 
 
 class CapacityTable:
@@ -73,6 +78,7 @@ class CapacityTable:
         reports: list[ClassReport] = []
         classes: list[ClassCapacity] = []
         pools: dict[tuple[str, str], Vacancy] = {}
+        drivers: list[DriverView] = []
 
         def steps() -> Iterator[None]:
             for each in self._steps(world, now):
@@ -86,6 +92,10 @@ class CapacityTable:
                         if (known := pools.setdefault(key, pool.vacancy)) is not pool.vacancy:
                             pools[key] = _better(known, pool.vacancy)
                     yield
+            for view in driver_views(world, now):
+                if view is not None:
+                    drivers.append(view)
+                yield
 
         async for _ in in_pieces(steps()):
             pass
@@ -94,6 +104,8 @@ class CapacityTable:
             report=CapacityReport(None if taken_at is None else timestamp(taken_at), tuple(reports)),
             classes=tuple(classes),
             pools=Counter((driver, vacancy) for (driver, _), vacancy in pools.items()),
+            drivers=tuple(drivers),
+            unknown=world.witness.devices_unknown,
         )
 
 

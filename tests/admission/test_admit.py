@@ -23,6 +23,7 @@ from app.dra.explain import Audience
 from app.dra.objects import ObjectMeta, OwnerReference, Pod, PodSpec
 from app.dra.reasons import Reason
 from app.dra.verdict import NeedVerdict, Outcome, Verdict
+from app.wording import wording
 
 TAKEN_AT = 1_790_000_580.0  # 14:23:00 UTC
 NOW = TAKEN_AT + 37
@@ -83,7 +84,14 @@ RAY = OwnerReference(kind="RayCluster", name="r", uid="1", api_version="ray.io/v
 def request(*owners: OwnerReference, username: str = "jane") -> AdmissionRequest:
     pod = Pod(spec=PodSpec(containers=[]), metadata=ObjectMeta(name="p", owner_references=list(owners) or None))
     return AdmissionRequest(
-        uid="0d1d", operation="CREATE", kind="Pod", resource="pods", name="p", username=username, pod=pod
+        uid="0d1d",
+        operation="CREATE",
+        kind="Pod",
+        resource="pods",
+        namespace="team",
+        name="p",
+        username=username,
+        pod=pod,
     )
 
 
@@ -208,6 +216,15 @@ def test_an_owner_that_is_no_controller_does_not_count() -> None:
 
 
 # --- The refusal ----------------------------------------------------------------------------------------------------
+
+
+def test_the_advice_is_that_for_the_namespace_of_the_pod() -> None:
+    advice = (("team", wording("Ask {namespace}.")), ("*", wording("Ask us.")))
+    rules = Rules(audience=Audience(advice=advice))
+    refused, warned = (admit(asking, FULL, rules, NOW) for asking in (OWNED, FOREIGN))
+    assert refused.status
+    assert refused.status.message.endswith(" Ask team.")
+    assert warned.warnings[-1] == "Ask team."
 
 
 def test_a_refusal_in_bytes() -> None:

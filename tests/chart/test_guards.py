@@ -26,7 +26,7 @@ CONTRADICTIONS: dict[str, Json] = {
     },
     "with webhook.url there are none": {"tenantGroups": ["a"], "webhook": {"url": "https://vacancy.example.com"}},
     "every metric would be scraped twice": {"serviceMonitor": {"enabled": True}, "podMonitor": {"enabled": True}},
-    "brings no alerts of its own": {"prometheusRule": {"enabled": True}},
+    "names VacancyLow, which is no alert of the chart": {"prometheusRule": {"overrides": {"VacancyLow": {}}}},
 }
 
 
@@ -47,7 +47,7 @@ NO_CONTRADICTION: list[Json] = [
         "webhook": {"annotations": {"cert-manager.io/inject-ca-from": "a/b"}},
     },
     {"tls": {"mode": "existing-secret"}, "webhook": {"url": "https://vacancy.example.com"}},
-    {"prometheusRule": {"enabled": True, "additionalGroups": [{"name": "a", "rules": []}]}},
+    {"prometheusRule": {"overrides": {"VacancyClassLow": {}}}},
 ]
 
 

@@ -1,6 +1,7 @@
 """What an installation says: first what may hurt, then a warning for each value that takes something away."""
 
 import functools
+import re
 import shlex
 from pathlib import Path
 
@@ -45,6 +46,12 @@ def test_who_starts_softly_reads_what_to_do_before_enforcing(tmp_path: Path) -> 
     text = notes(tmp_path, {"mode": "audit"})
     assert text.startswith("Nobody is refused by default: mode audit.")
     assert "autoscaled" in text
+
+
+def test_everybody_reads_how_the_command_finds_the_service(tmp_path: Path) -> None:
+    assert "\n  kubectl vacancy capacity --service gpus/vacancy " in notes(tmp_path, {})
+    (tmp_path / "outside").mkdir()
+    assert "kubectl vacancy" not in notes(tmp_path / "outside", {"webhook": {"url": "https://gpu.example.com"}})
 
 
 WARNINGS: dict[str, tuple[Json, tuple[str, ...], int]] = {
@@ -102,7 +109,8 @@ def test_a_server_outside_is_told_every_setting_as_one_inside(tmp_path: Path) ->
     changes = [nested("rights.nodes", value=False), *(nested(name, value) for name, (value, _) in OTHERS.items())]
     values = functools.reduce(merged, changes)
     text = notes(tmp_path, merged(values, {"webhook": {"url": "https://vacancy.example.com"}}))
-    words = shlex.split("".join(line for line in text.splitlines(keepends=True) if line.startswith("  VACANCY_")))
+    settings = re.findall(r"^  (VACANCY_\w+=(?:'[^']*'|\\')*)$", text, re.MULTILINE)  # some of several lines
+    words = shlex.split("\n".join(settings))
     inside = environment(rendered(values))
     assert dict(word.split("=", 1) for word in words) == {
         name: value for name, value in inside.items() if name not in NOT_TOLD

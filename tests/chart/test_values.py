@@ -79,6 +79,8 @@ TYPOS = [
     {"image": {"name": "x"}},
     {"imagePullSecrets": [{"nam": "x"}]},
     {"tenantRequests": {"limit": 1}},
+    {"prometheusRule": {"thresholds": {"freeDevices": 1}}},
+    {"prometheusRule": {"overrides": {"VacancyDown": {"after": "1h"}}}},
 ]
 
 
@@ -98,7 +100,8 @@ OUT_OF_RANGE: dict[str, list[Any]] = {
     "schedulers": [[], ["it's"]],
     "quotaWordsFor": [["a,b"], ["a b"]],
     "warnOnlyFor": [["a,b"], ["a b"]],
-    "optionsText": ["zwei\nZeilen", "später"],
+    "optionsText": ["zwei\nZeilen", "später", "{who}", "{name", "name}", "{name}}"],
+    "optionsTextFor": [{"a": "{who}"}, {"A": "x"}, {"a b": "x"}, {"a": 1}],
     "pageUrl": ["capacity.example.com", "ftp://example.com", "https://example.com/a b"],
     "refreshSeconds": [0, -1],
     "maxAge": [0],
@@ -131,6 +134,10 @@ OUT_OF_RANGE: dict[str, list[Any]] = {
     "podLabels": [{"app.kubernetes.io/component": "other"}],
     "fullnameOverride": ["A", "a.b", "1a"],
     "serviceMonitor.interval": ["often"],
+    "prometheusRule.runbookUrl": ["", "a b"],
+    "prometheusRule.thresholds.freePercent": [-1, 101],
+    "prometheusRule.thresholds.slowSeconds": [0],
+    "prometheusRule.overrides": [{"vacancyDown": {}}, {"VacancyDown": {"for": "long"}}],
 }
 
 
@@ -196,6 +203,7 @@ OTHERS: dict[str, tuple[object, str]] = {
     "quotaWordsFor": ([], ""),
     "warnOnlyFor": (["a"], "a"),
     "optionsText": ('say "no": it\'s #1', 'say "no": it\'s #1'),
+    "optionsTextFor": ({"team-*": "Ask {namespace}: {{now}}!", "b": "x"}, "b=x\nteam-*=Ask {namespace}: {{now}}!"),
     "pageUrl": ("https://example.com/", "https://example.com/"),
     "hideNames": (True, "true"),
     "source": ("witness", "witness"),

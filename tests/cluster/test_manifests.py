@@ -330,5 +330,5 @@ def test_the_example_holds_what_its_comments_say() -> None:
     assert witness.claimants("example.com/gpu") == ("gpu.example.com", "gpu-legacy")
     assert witness.plugin_node("example.com/fpga", NOW) == "fpga-node-1"
     ages = [NOW - s.taken_at for s in snapshot.statuses.values() if s.taken_at is not None]
-    assert len(ages) == 3
+    assert len(ages) == 4
     assert all(20 <= age <= 40 for age in ages)

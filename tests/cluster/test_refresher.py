@@ -10,8 +10,8 @@ from app.cluster.pool_status import ANSWER_SECONDS
 from app.cluster.refresher import (
     REQUESTS_IN_FLIGHT,
     DriverState,
-    source_in_use,
 )
+from app.dra.drivers import source_in_use
 from app.dra.snapshot import Problem
 from tests.apiserver import eventually
 from tests.apiserver_parts import POOL_STATUS_REQUESTS, Answer, Fault

@@ -9,9 +9,9 @@ import pytest
 from app.cluster.refresher import (
     JITTER,
     START_SECONDS,
-    source_in_use,
 )
 from app.dra.demand import Ask, PodDemand
+from app.dra.drivers import source_in_use
 from app.dra.judgement import Policy, Source, World, find
 from app.dra.snapshot import Snapshot, driver_status
 from app.dra.vacancy import Vacancy

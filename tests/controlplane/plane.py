@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Self
 
 import httpx
+import yaml
 
 from tests.controlplane.build import binaries
 from tests.controlplane.client import Client, Json, Refused
@@ -24,15 +25,10 @@ from tests.controlplane.process import Server, free_port
 from tests.controlplane.programs import Kubernetes, etcd
 from tests.controlplane.waiting import until
 
-# Who did what, for service accounts alone: what a program did shows which rights it uses.
-_AUDIT_POLICY = """\
-apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules:
-- {level: Metadata, userGroups: ["system:serviceaccounts"]}
-- {level: None}
-"""
+_AUDIT_POLICY = Path(__file__).parents[2] / "examples" / "audit-policy.yaml"
+
+# All that service accounts do is kept too: what a program did shows which rights it uses.
+_OF_SERVICE_ACCOUNTS = {"level": "Metadata", "userGroups": ["system:serviceaccounts"]}
 
 _NODE_SIZE = {"cpu": "64", "memory": "256Gi", "pods": "110"}
 
@@ -60,7 +56,8 @@ class ControlPlane:
         )
         self._runtime_config = runtime_config
         self._audit = directory / "audit-policy.yaml", directory / "audit.log"
-        self._audit[0].write_text(_AUDIT_POLICY)
+        policy = yaml.safe_load(_AUDIT_POLICY.read_text())
+        self._audit[0].write_text(yaml.safe_dump(policy | {"rules": [_OF_SERVICE_ACCOUNTS, *policy["rules"]]}))
         self._etcd_port = free_port()
         self._port = free_port()
         self._servers: dict[str, Server] = {}
@@ -147,6 +144,11 @@ class ControlPlane:
             check=False,
             env=os.environ | {"KUBECACHEDIR": str(self._directory / "kubectl-cache")},
         )
+
+    @property
+    def audit_log(self) -> Path:
+        """What the API server writes with the policy of the example, and of service accounts everything."""
+        return self._audit[1]
 
     def audit(self, namespace: str) -> list[Json]:
         """What the service accounts of a namespace have asked of the API server, as audit events, the oldest first."""

@@ -38,6 +38,10 @@ TOLERATION = {"key": "k", "operator": "Equal", "value": "v", "effect": "NoSchedu
 
 REQUESTS: dict[str, tuple[Any, tuple[Need, ...]]] = {
     "one device": (requests(exactly()), (need(Ask("gpu")),)),
+    "more requests than a claim may hold": (
+        requests(*[exactly()] * 33),
+        (unjudged(Reason.UnknownField, name="g"),),
+    ),
     "as the API server defaults it": (
         requests(exactly(allocationMode="ExactCount", count=1)),
         (need(Ask("gpu")),),

@@ -12,6 +12,7 @@ from app.dra.explain import (
 )
 from app.dra.reasons import Reason
 from app.dra.verdict import NeedVerdict, Outcome, Unreachable, Verdict
+from app.wording import wording
 from tests.dra.verdicts import (
     ADVICE,
     ALL_TAKEN,
@@ -28,6 +29,7 @@ from tests.dra.verdicts import (
     ROOM_NEED,
     TAKEN_AT,
     UNKNOWN_NEED,
+    advising,
     full,
     verdict,
 )
@@ -130,8 +132,43 @@ REFUSALS = {
     ),
     "the platform team's advice": (
         full(),
-        Audience(options_text="Ask #gpu-help\nor use the CPU queue", page_url="https://x/"),
+        Audience(advice=advising("ask #gpu-help or use the CPU queue"), page_url="https://x/"),
         f"{HEAD}: {ALL_TAKEN}, counted 37s ago. Ask #gpu-help or use the CPU queue. Capacity: https://x/",
+    ),
+    "the platform team's advice, filled in": (
+        full(count=2),
+        Audience(
+            namespace="team-a",
+            advice=advising("Get {count} of the {total} {class} ({name}) in #{namespace} at {page}#{class}: {{now}}"),
+            page_url="https://x/",
+        ),
+        (
+            f"{HEAD.replace('1 asked', '2 asked')}: {ALL_TAKEN}, counted 37s ago. Get 2 of the 8 gpu.example.com "
+            "(example.com/gpu) in #team-a at https://x/#gpu.example.com: {now}."
+        ),
+    ),
+    "what is not known is not said to be none": (
+        full(total=None, pools=None),
+        Audience(advice=advising("Of {total}.")),
+        f"{HEAD}: every device of class gpu.example.com is taken, counted 37s ago. Of unknown.",
+    ),
+    "the class the answer rests on": (
+        verdict(EMPTY_WINNER),
+        Audience(advice=advising("All {total} of {class}.")),
+        (
+            f"{HEAD}: class gpu.example.com has the name but no device, and all 4 devices of class old.example.com "
+            "are taken in 1 pool, counted 37s ago. All 4 of old.example.com."
+        ),
+    ),
+    "a page beside the one that is linked": (
+        full(),
+        Audience(advice=advising("Ask at https://x/tickets"), page_url="https://x/"),
+        f"{HEAD}: {ALL_TAKEN}, counted 37s ago. Ask at https://x/tickets. Capacity: https://x/",
+    ),
+    "a link that the advice has already": (
+        full(),
+        Audience(advice=advising("See https://x/."), page_url="https://x/"),
+        f"{HEAD}: {ALL_TAKEN}, counted 37s ago. See https://x/.",
     ),
     "where queueing by label is not allowed": (
         full(),
@@ -140,7 +177,7 @@ REFUSALS = {
     ),
     "never fits": (
         verdict(NEVER_NEED),
-        Audience(quota_words=True, page_url="https://x/", options_text="Wait."),
+        Audience(quota_words=True, page_url="https://x/", advice=advising("Wait.")),
         (
             "[NeverFits] no node has enough devices for example.com/gpu (16 asked): at most 4 devices of class "
             "gpu.example.com are on one node. Ask for at most 4 in one pod. Capacity: https://x/"
@@ -304,14 +341,21 @@ def test_sentence(case: str) -> None:
 def test_ways_out_are_offered_only_where_something_is_missing() -> None:
     three = ("try again later", "wait in the queue with label gpu-vacancy.dev/queue=true", "run on CPU")
     assert options(full(), ANYONE) == three
-    assert options(full(), Audience(options_text="Ask us.", page_url="https://x/")) == (
+    assert options(full(), Audience(advice=advising("Ask us."), page_url="https://x/")) == (
         "Ask us.",
         "Capacity: https://x/",
     )
-    assert options(full(), Audience(options_text=" \n")) == three
+    assert options(full(), Audience(advice=advising("See {page}"), page_url="https://x/")) == ("See https://x/",)
     assert options(verdict(replace(NEVER_NEED, largest_block=None)), ANYONE) == ("ask for fewer devices in one pod",)
     assert options(verdict(ROOM_NEED), ANYONE) == ()
     assert options(verdict(UNKNOWN_NEED), Audience(page_url="https://x/")) == ()
+
+
+def test_each_namespace_reads_its_own_advice() -> None:
+    """Which comes first is the setting's business."""
+    texts = (("team-a", wording("A.")), ("team-*", wording("Any.")))
+    said = {name: options(full(), Audience(namespace=name, advice=texts))[0] for name in ("team-a", "team-b", "other")}
+    assert said == {"team-a": "A.", "team-b": "Any.", "other": "try again later"}
 
 
 def test_evidence_has_no_age() -> None:
@@ -328,11 +372,11 @@ def test_a_controller_reads_the_same_text_all_minute_long() -> None:
 
 
 def test_long_advice_is_cut_and_the_facts_and_the_link_are_not() -> None:
-    text = refusal(full(), Audience(options_text="word " * 500, page_url="https://x/"), NOW)
+    text = refusal(full(), Audience(advice=advising("word " * 500), page_url="https://x/"), NOW)
     assert 590 < len(text) < 600
     assert text.startswith(f"{HEAD}: {ALL_TAKEN}, counted 37s ago. Word word")
     assert text.endswith(" word... Capacity: https://x/")
-    assert len(refusal(full(), Audience(options_text="w" * 600, page_url="https://x/"), NOW)) == 599
+    assert len(refusal(full(), Audience(advice=advising("w" * 600), page_url="https://x/"), NOW)) == 599
     assert refusal(full(), Audience(page_url="https://" + "x" * 600), NOW).endswith(ADVICE)
 
 

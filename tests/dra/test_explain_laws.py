@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from app.dra.advice import advice as advised
 from app.dra.explain import (
     HEADLINE_LIMIT,
     WARNING_LIMIT,
@@ -20,8 +21,10 @@ from app.dra.explain import (
 )
 from app.dra.reasons import Reason
 from app.dra.verdict import NeedVerdict, Outcome, Unreachable, Verdict
+from app.wording import LENGTHS, PAGE, Wording, link, wording
 
 ONE_LINE_OF_ASCII = re.compile(r"[ -~]+")
+ascii_texts = st.text(st.characters(min_codepoint=32, max_codepoint=126, exclude_characters="{}"), max_size=300)
 texts = st.text(max_size=300) | st.text(st.characters(codec="ascii"), min_size=200, max_size=300)
 counts = st.integers(0, 10**40) | st.integers(0, 20)
 perhaps = st.none() | counts
@@ -78,7 +81,18 @@ def of_one(need: NeedVerdict) -> Verdict:
     return Verdict(need.outcome, need.reason, (need,), "both", 0.0)
 
 
-audiences = st.builds(Audience, st.booleans(), st.booleans(), texts, texts, st.booleans(), st.booleans())
+words = st.sampled_from([*(f"{{{field}}}" for field in (*LENGTHS, PAGE)), "{{", "}}"]) | ascii_texts
+advice = st.lists(words, min_size=1).map(lambda parts: wording("".join(parts)))
+audiences = st.builds(
+    Audience,
+    controlled=st.booleans(),
+    quota_words=st.booleans(),
+    namespace=texts,
+    advice=st.just(()) | advice.map(lambda text: (("*", text),)),
+    page_url=ascii_texts,
+    hide_names=st.booleans(),
+    queue_allowed=st.booleans(),
+)
 moments = st.floats(0, 4e9)
 
 
@@ -112,6 +126,14 @@ def test_warnings_are_few_and_short_lines_of_ascii(judged: Verdict, audience: Au
         assert len(line) <= WARNING_LIMIT
         assert ONE_LINE_OF_ASCII.fullmatch(line)
         assert not line.startswith("Warning:")
+
+
+@given(needs(), advice, texts, st.just("") | ascii_texts.map("https://{}".format))
+def test_advice_takes_no_more_room_than_was_told_at_start(
+    need: NeedVerdict, text: Wording, namespace: str, page: str
+) -> None:
+    said = advised((("*", text),), namespace, page, need, need.claimant or need)
+    assert len(f"{said} {link(page, said)}".strip()) <= len(text.longest(page))
 
 
 @given(st.sampled_from(Reason), texts)

@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
+from app.dra.demand import Ask
 from app.dra.judgement import Policy, Source, World
-from app.dra.meaning import VALUES_AT_MOST, Meaning, Spread, meaning, meaning_in_steps
+from app.dra.meaning import Meaning, meaning, meaning_in_steps
 from app.dra.objects import ResourceSlice
 from app.dra.reasons import Reason
 from app.dra.snapshot import Snapshot
+from app.dra.spreads import KEPT_SECONDS, LARGE, VALUES_AT_MOST, Spread
 from app.dra.vacancy import Vacancy
 from app.dra.verdict import Outcome
 from app.dra.witness import Heard, Kind
@@ -181,7 +183,9 @@ def test_two_devices_of_unequal_memory_are_unequal() -> None:
 def test_a_capacity_and_an_attribute_of_one_name_are_apart() -> None:
     both = [device(name, memory="40Gi", attributes={"memory": "40Gi"}) for name in ("0", "1")]
     found = said(GPU, GPU_CLASS, resource_slice(both))
-    assert found.spreads == (Spread("gpu.example.com/memory", (("40Gi", 2),)),) * 2
+    of_attribute, of_capacity = found.spreads
+    assert of_attribute == Spread("gpu.example.com/memory", (("40Gi", 2),))
+    assert of_capacity == Spread("gpu.example.com/memory", (("40Gi", 2),), capacity=True)
 
 
 def test_values_without_number_are_no_spread() -> None:
@@ -237,4 +241,46 @@ def test_others_may_work_while_the_devices_of_a_large_class_are_looked_at() -> N
     *moments, found = steps
     assert moments == [None, None]
     assert found is not None
-    assert (found.devices, found.spreads) == (3, (Spread("gpu.example.com/memory", (("40Gi", 2),)),))
+    (spread,) = found.spreads
+    assert (found.devices, spread.values) == (3, (("40Gi", 2),))
+
+
+def test_values_that_name_pools_or_nodes_are_marked_and_make_no_difference() -> None:
+    """Whole, or without the domain of either."""
+    hosts = ["n1", "n1", "n1.example.com", "n1.example.com", "n2", "n2"]
+    devices = [device(f"{i}", node="n2.example.com", attributes={"host": host}) for i, host in enumerate(hosts)]
+    found = said(GPU, GPU_CLASS, resource_slice(devices, pool="n1", node=""))
+    assert [(spread.attribute, spread.names_places) for spread in found.spreads] == [("gpu.example.com/host", True)]
+    assert not found.unequal
+
+
+@pytest.mark.parametrize(
+    ("name", "unequal"),
+    [("model", True), ("gpu.example.com/index", False), ("resource.kubernetes.io/pcieRoot", False), ("rack", True)],
+)
+def test_a_difference_in_place_alone_makes_no_device_unequal(name: str, unequal: bool) -> None:  # noqa: FBT001 - a row
+    devices = [device(f"{i}", attributes={name: str(i // 2)}) for i in range(4)]
+    found = said(GPU, GPU_CLASS, resource_slice(devices))
+    assert (len(found.spreads), found.unequal) == (1, unequal)
+
+
+def test_amounts_are_in_their_order_and_not_in_that_of_their_letters() -> None:
+    assert spreads(*(device(each, memory=each) for each in ("80Gi", "141Gi", "9Gi", "odd"))) == {
+        "gpu.example.com/memory": (("odd", 1), ("9Gi", 1), ("80Gi", 1), ("141Gi", 1))
+    }
+
+
+@pytest.mark.parametrize(
+    ("devices", "later", "looks_again"),
+    [(4, 0, True), (LARGE + 1, KEPT_SECONDS - 1, False), (LARGE + 1, KEPT_SECONDS, True), (LARGE + 1, -1, True)],
+)
+def test_of_a_large_class_what_was_found_is_kept_a_while(devices: int, later: float, looks_again: bool) -> None:  # noqa: FBT001 - a row
+    cluster = Watched(GPU_CLASS, *(resource_slice([device(memory="1Gi")], pool=f"n{i}") for i in range(devices)))
+    known = World(cluster.witness, Snapshot({}), Policy(source=Source.WITNESS))
+    cluster.witness.tally(Ask("gpu"))
+    while cluster.witness.work(LARGE):
+        pass
+    before = meaning(GPU, known, NOON).spreads
+    assert meaning(GPU, known, NOON).spreads is before
+    cluster.tell(resource_slice([device(memory="2Gi")], pool="new"))
+    assert (meaning(GPU, known, NOON + later).spreads != before) is looks_again

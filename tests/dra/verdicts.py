@@ -7,6 +7,7 @@ from app.dra.explain import (
 )
 from app.dra.reasons import Reason
 from app.dra.verdict import NeedVerdict, Outcome, Unreachable, Verdict
+from app.wording import Texts, wording
 
 TAKEN_AT = 1_790_000_580.0  # 14:23:00 UTC
 NOW = TAKEN_AT + 37.9
@@ -45,6 +46,11 @@ EMPTY_WINNER = replace(
 )
 CORDONED = Unreachable("n2", "is cordoned", 1)
 ANYONE = Audience()
+
+
+def advising(text: str) -> Texts:
+    """The platform team's advice to everybody."""
+    return (("*", wording(text)),)
 
 
 def verdict(*needs: NeedVerdict, live: bool = False) -> Verdict:

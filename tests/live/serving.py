@@ -111,6 +111,11 @@ class Vacancy:
             answered = connection.getresponse()
             return answered.status, answered.read().decode()
 
+    @property
+    def url(self) -> str:
+        """Of its web listener, without a slash at the end."""
+        return f"http://{self._web}"
+
     def is_ready(self) -> bool:
         """Whether reviews may be sent to it."""
         return self.get("/readyz")[0] == http.HTTPStatus.OK

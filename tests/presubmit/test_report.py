@@ -10,8 +10,9 @@ from app.dra.explain import Audience, options, sentence
 from app.dra.objects import Container, Pod, PodSpec
 from app.dra.reasons import Reason
 from app.dra.verdict import NeedVerdict, Outcome, Verdict
-from app.presubmit.manifest import Asked
+from app.presubmit.asked import Asked
 from app.presubmit.report import Report, check, exit_code
+from app.wording import wording
 from tests.dra.verdicts import FULL_NEED
 
 POD = Pod(spec=PodSpec(containers=[Container()]))
@@ -35,7 +36,8 @@ def test_a_full_pod_is_reported_with_every_field_of_the_contract() -> None:
     message = sentence(FULL, Audience(), COUNTED_AT + 37.0)
     assert "counted 37s ago" in message
     assert msgspec.json.encode(report) == (
-        b'{"checks":[{"name":"p","namespace":"team","kind":"Pod","verdict":"full","reason":"NoGPUCapacity","message":'
+        b'{"checks":[{"name":"p","namespace":"team","kind":"Pod","template":"",'
+        b'"verdict":"full","reason":"NoGPUCapacity","message":'
         + json.dumps(message).encode()
         + b',"asks":[{"name":"example.com/gpu","class":"gpu.example.com","count":1,'
         b'"field":"spec.containers[0].resources.requests[example.com/gpu]","free":0,"total":8,"pools":2,'
@@ -51,9 +53,21 @@ def test_unknown_counts_and_times_are_null_never_zero() -> None:
     assert (found["snapshotTime"], found["ageSeconds"], found["source"]) == (None, None, "")
 
 
+def test_the_advice_is_that_for_the_namespace_of_the_pod() -> None:
+    audience = Audience(advice=(("team", wording("Ask {namespace}.")),))
+    found = check(Asked("p", "team", "Pod", POD), FULL, audience, COUNTED_AT)
+    assert found.options == ("Ask team.",)
+    assert found.message.endswith(" Ask team.")
+
+
 def test_a_workload_says_whom_the_answer_is_for() -> None:
     found = written(Asked("d", "n", "Deployment", POD, "each of 3 replicas alone"), FULL, COUNTED_AT)
     assert found["message"] == f"{sentence(FULL, Audience(), COUNTED_AT)} This is for each of 3 replicas alone."
+
+
+def test_a_custom_resource_says_which_of_its_templates_the_answer_is_for() -> None:
+    found = written(Asked("r", "n", "RayCluster", POD, "", "spec.headGroupSpec.template"), FULL, COUNTED_AT)
+    assert (found["kind"], found["template"]) == ("RayCluster", "spec.headGroupSpec.template")
 
 
 def test_a_count_from_a_clock_ahead_of_ours_is_of_age_zero() -> None:

@@ -17,7 +17,9 @@ from app.dra.demand import claim_references
 from app.dra.judgement import World, judge
 from app.dra.objects import epoch_seconds
 from app.dra.witness import Witness
-from app.presubmit.manifest import asked, overlay, parse
+from app.presubmit.asked import asked
+from app.presubmit.manifest import parse
+from app.presubmit.overlay import overlay
 from app.settings import read_settings
 from tests.webhook import answer
 

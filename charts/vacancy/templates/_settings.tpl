@@ -26,6 +26,15 @@ auto
 {{- join "," $entries -}}
 {{- end }}
 
+{{/* A line for each namespace. */}}
+{{- define "vacancy.optionsTextFor" -}}
+{{- $lines := list -}}
+{{- range $namespace, $text := .Values.optionsTextFor -}}
+{{- $lines = append $lines (printf "%s=%s" $namespace $text) -}}
+{{- end -}}
+{{- join "\n" $lines -}}
+{{- end }}
+
 {{/* What can't be read isn't asked for. */}}
 {{- define "vacancy.withheld" -}}
 {{- $names := list -}}
@@ -50,6 +59,7 @@ auto
   "MODE" .Values.mode
   "NEVER_FITS" .Values.neverFits
   "OPTIONS_TEXT" .Values.optionsText
+  "OPTIONS_TEXT_FOR" (include "vacancy.optionsTextFor" .)
   "OWNER_POLICY" (include "vacancy.ownerPolicy" .)
   "PAGE_URL" .Values.pageUrl
   "QUOTA_WORDS_FOR" (join "," .Values.quotaWordsFor)

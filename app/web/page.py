@@ -1,0 +1,115 @@
+"""The capacity page for every view of it, each made once for a table and kept until the next one."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+
+from app.dra.drivers import DriverView
+from app.dra.words import counted_noun, number
+from app.web.capacity import ClassReport
+from app.web.cards import Card, Cards
+from app.web.history import History
+from app.web.pages import Pages
+from app.web.representation import Representation, representation
+from app.web.table import Table
+from app.web.view import SORTS, STATES, View
+
+VIEWS_AT_MOST = 8
+"""Kept of one table: readers of a page left open come back to the same ones."""
+
+PAGE_BYTES, CARD_BYTES, ROW_BYTES = 51_000, 1000, 230
+"""A page is to stay under 60 kB, of which the style takes 7. The pools are listed where they fit in beside the cards;
+sizes as measured."""
+
+TROUBLED_AT_MOST = 20
+"""Drivers that are named; the others are counted."""
+
+
+class CapacityPage:
+    """The page."""
+
+    def __init__(self, pages: Pages, history: History, *, version: str, hide_names: bool) -> None:
+        self._pages, self._history, self._version, self._hide_names = pages, history, version, hide_names
+        self._lock = asyncio.Lock()
+        self._of: Hashable = None
+        self._kept: dict[View, Representation] = {}
+
+    async def get(self, table: Table, notice: str, switches: Mapping[str, str], view: View) -> Representation:
+        """The page of a table; who asks meanwhile waits."""
+        async with self._lock:
+            if self._of is None:
+                await asyncio.to_thread(self._pages.compile)  # reviews are answered meanwhile
+            of = (table, notice, *switches.items(), self._history.noted)
+            if of != self._of:
+                self._of, self._kept = of, {}
+            if view not in self._kept:
+                if len(self._kept) >= VIEWS_AT_MOST:
+                    del self._kept[next(iter(self._kept))]
+                self._kept[view] = await representation(self._html(table, notice, switches, view), "text/html")
+            return self._kept[view]
+
+    def _html(self, table: Table, notice: str, switches: Mapping[str, str], view: View) -> Iterator[bytes]:
+        classes = table.report.classes
+        named = view.named(classes)
+        chosen = [row for row in named if view.state in ("", row.vacancy)]
+        states = Counter(row.vacancy for row in named)
+        troubled = [each for each in table.drivers if not each.is_known]
+        pieces = self._pages.capacity(
+            time=datetime.fromtimestamp(table.made_at, UTC).replace(second=0, microsecond=0),
+            unknown=table.unknown,
+            view=view,
+            cards=self._cards(table, chosen, view),
+            chosen=len(chosen),
+            total=len(classes),
+            named=_classes(len(named)),
+            all_classes=_classes(len(classes)),
+            states={state: states[state] for state in STATES if states[state] or state == view.state},
+            every_state=STATES,
+            sorts=tuple(SORTS),
+            notice=notice,
+            troubled=[(each.driver, _state(each), self._trouble(each)) for each in troubled[:TROUBLED_AT_MOST]],
+            more_troubled=len(troubled[TROUBLED_AT_MOST:]),
+            sources=_sources(table.drivers),
+            switches=switches,
+            version=self._version,
+            hide_names=self._hide_names,
+        )
+        return (piece.encode() for piece in pieces)
+
+    def _cards(self, table: Table, chosen: Sequence[ClassReport], view: View) -> Iterator[Card]:
+        cards = Cards.of(table, hide_names=self._hide_names)
+        room = (PAGE_BYTES - CARD_BYTES * len(chosen)) // ROW_BYTES
+        with_pools = view.all_pools or sum(len(row.pools) for row in chosen) <= room
+        return (cards.card(row, self._history.of(row.name), with_pools=with_pools) for row in chosen)
+
+    def _trouble(self, driver: DriverView) -> str:
+        """What is wrong with a driver, and what follows."""
+        said = [driver.words] if driver.words else []
+        if driver.unknown_pools:
+            named = [] if self._hide_names else [f"pool {pool.name} {pool.words}" for pool in driver.pools]
+            if more := driver.unknown_pools - len(named):
+                pools = f"{number(more)}{' more' if named else ''} {'pool' if more == 1 else 'pools'}"
+                named.append(f"{pools} cannot be counted, being incomplete or contradicting")
+            said += named
+        one = driver.unknown_pools == 1
+        follows = f"what is in {'it' if one else 'them'} is unknown" if driver.source else "all its devices are unknown"
+        return f"{'; '.join(said) or 'nothing current is known of it'}; {follows}."
+
+
+def _classes(count: int) -> str:
+    return f"{number(count)} class{'' if count == 1 else 'es'}"
+
+
+def _state(driver: DriverView) -> str:
+    """`silent`, `stale` or `incomplete`, or more than one of these."""
+    words = [driver.state] if driver.state else []
+    if driver.unknown_pools and "incomplete" not in words:
+        words.append("incomplete")
+    return " and ".join(words) or "unknown"
+
+
+def _sources(drivers: Sequence[DriverView]) -> str:
+    """`both (3 drivers), witness (1 driver)`."""
+    counts = Counter(each.source or "none" for each in drivers)
+    return ", ".join(f"{source} ({counted_noun(count, 'driver')})" for source, count in sorted(counts.items()))
