@@ -217,7 +217,7 @@ class ApiServer:
             method=request.method,
             path=request.rel_url.raw_path,
             query=dict(request.query),
-            headers=dict(request.headers),
+            headers=request.headers,
             body=await request.read(),
             at=time.monotonic(),
         )

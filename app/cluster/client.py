@@ -10,6 +10,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -21,6 +22,8 @@ from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.config import ConfigException
 
 from app.cluster.credentials import BadConfig, Credentials, credentials, one_line
+from app.cluster.kubeconfig import current
+from app.cluster.user import impersonation
 
 __all__ = [
     "ApiClient",
@@ -164,7 +167,9 @@ class ApiClient:
         self._api.user_agent = "vacancy"
         self._tls = self._api.rest_client.ssl_context
         self._connector = aiohttp.TCPConnector(ssl=self._tls, socket_factory=_socket)
-        configuration.client_session_kwargs = {"connector": self._connector}
+        # The package knows nothing of `as` in a kubeconfig, and would ask with other rights.
+        headers = tuple(impersonation(current(origin.files, origin.context).user)) if origin.files else ()
+        configuration.client_session_kwargs = {"connector": self._connector, "headers": headers}
         self._renewal: asyncio.Task[None] | None = None
         self._renewed_at = float("-inf")
 
@@ -176,6 +181,8 @@ class ApiClient:
     @classmethod
     async def log_in(cls, origin: Credentials) -> Self:
         """With credentials from there; nothing is sent yet. Raises BadConfig."""
+        if origin.files:  # of several files the package lets the last one choose the context, kubectl the first
+            origin = replace(origin, context=current(origin.files, origin.context).context)
         return cls(origin, await _looked_up(origin))
 
     async def __aenter__(self) -> Self:

@@ -104,6 +104,8 @@ class _File(_Part, frozen=True):
 class Found:
     """What a context stands for."""
 
+    context: str
+    """Its name; empty: that of a pod's service account."""
     cluster: Cluster
     cluster_folder: Path
     """Paths of the cluster are relative to it."""
@@ -137,7 +139,7 @@ def current(files: str, context: str | None) -> Found:
         raise BadConfig(f"{files}: no cluster {named.cluster!a}, which context {chosen!a} names")
     if named.user and named.user not in users:
         raise BadConfig(f"{files}: no user {named.user!a}, whom context {chosen!a} names")
-    return Found(*clusters[named.cluster], *users.get(named.user, (User(), Path())), named.namespace)
+    return Found(chosen, *clusters[named.cluster], *users.get(named.user, (User(), Path())), named.namespace)
 
 
 def pem(data: str, path: str, folder: Path) -> bytes:

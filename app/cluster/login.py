@@ -62,6 +62,7 @@ def _of_service_account(folder: Path) -> Found:
     server = f"https://{f'[{host}]' if ':' in host else host}:{port}"
     namespace = folder / "namespace"
     return Found(
+        "",
         Cluster(server=server, certificate_authority="ca.crt"),
         folder,
         User(token_file="token"),  # noqa: S106 - the name of a file

@@ -192,6 +192,35 @@ def test_an_exec_plugin_logs_in_and_logs_in_again(tmp_path: Path) -> None:
     play(tmp_path, story, exec=plugin(tmp_path, "", f"'+open({str(answer)!r}).read()+'"))
 
 
+def test_whom_a_kubeconfig_acts_as_is_told_with_every_call(tmp_path: Path) -> None:
+    async def story(server: ApiServer, client: ApiClient) -> None:
+        await client.request("GET", SLICES)
+        async with client.stream(SLICES, query=[("watch", "1"), ("resourceVersion", "0")]):
+            pass
+        for asked in server.asked:
+            told = [(name, value) for name, value in asked.headers.items() if name.startswith("Impersonate-")]
+            assert told == [("Impersonate-User", "ann"), ("Impersonate-Group", "a"), ("Impersonate-Group", "b")]
+
+    play(tmp_path, story, **{"as": "ann", "as-groups": ["a", "b"]})
+
+
+def test_of_several_kubeconfigs_the_first_chooses_the_context(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with ApiServer() as server:
+            first, second = tmp_path / "first", tmp_path / "second"
+            first.mkdir()
+            second.mkdir()
+            here = server.kubeconfig(first)
+            elsewhere = server.kubeconfig(second, token="another")
+            elsewhere.write_text(elsewhere.read_text().replace('"here"', '"elsewhere"').replace('"me"', '"you"'))
+            origin = credentials(None, None, {"KUBECONFIG": f"{here}{os.pathsep}{elsewhere}"})
+            async with await ApiClient.log_in(origin) as client:
+                await client.request("GET", SLICES)
+            assert "Authorization" not in server.asked[0].headers
+
+    asyncio.run(run())
+
+
 def plugin(folder: Path, before: str, token: str) -> dict[str, object]:
     """A credential plugin: a script that prints a token."""
     version = "client.authentication.k8s.io/v1"
