@@ -26,12 +26,22 @@ class Agreement:
     reason: Reason
     listed: int
     """Devices it calls available in the pools of the tally, whatever they are."""
+    lists: tuple[tuple[PoolState, int], ...]
+    """The same by pool, where there are any."""
     exact: bool
     """These are the free ones: it knows every pool of the tally, and all devices of each match and are plain ones."""
     roomy: tuple[tuple[PoolState, int], ...]
     """Pools in which its available devices can only be matching ones, with their number."""
     largest_block: int
     """Most of these on one node."""
+
+    def uncounted(self) -> int:
+        """Devices it calls available that do not count: of another kind, or no longer fitting.
+
+        In a pool of which something was taken since the count, that may be what it lists.
+        """
+        counted_at = self.made_for[0].taken_at or 0.0
+        return sum(available for pool, available in self.lists if pool.last_taken < counted_at)
 
     def doubt(self, tally: Tally) -> Reason | None:
         """Why the witness may not call the tally full: the status does not know its pools, or proves a device free.
@@ -73,6 +83,7 @@ def _work_out(made_for: tuple[DriverStatus, int, int], tally: Tally, witness: Wi
         for pool, matching in tally.pools.items()
         if pool.driver == status.driver and pool.name in status.pools
     ]
+    lists = tuple((pool, counts.available_devices) for pool, _, counts in counted if counts.available_devices)
     fitting = [(pool, counts) for pool, matching, counts in counted if pool.plain and matching == pool.size]
     roomy = tuple((pool, counts.available_devices or 0) for pool, counts in fitting if proves_free(counts))
     known = sum(_is_known(pool, status) for pool, _ in fitting)
@@ -81,7 +92,8 @@ def _work_out(made_for: tuple[DriverStatus, int, int], tally: Tally, witness: Wi
         confirms=confirms(status, usable, counted_at, 0.0),
         vacancy=vacancy,
         reason=reason,
-        listed=sum(counts.available_devices or 0 for _, _, counts in counted),
+        listed=sum(available for _, available in lists),
+        lists=lists,
         exact=known == len(candidates),
         roomy=roomy,
         largest_block=Blocks(pool.node() for pool, count in roomy for _ in range(min(count, pool.size))).largest,

@@ -150,7 +150,7 @@ def _by_witness(tally: Tally, standing: Standing, world: World, now: float) -> F
             if vacancy is Vacancy.FULL:
                 said = agreement(status, tally, world.witness)
                 doubt = said.doubt(tally)
-                listed += said.listed
+                listed += said.uncounted()
         if doubt is not None and vacancy is Vacancy.FULL:
             vacancy, reason = Vacancy.UNKNOWN, doubt
     return Finding(
