@@ -27,8 +27,12 @@ from tests.controlplane.waiting import until
 
 _AUDIT_POLICY = Path(__file__).parents[2] / "examples" / "audit-policy.yaml"
 
-# All that service accounts do is kept too: what a program did shows which rights it uses.
-_OF_SERVICE_ACCOUNTS = {"level": "Metadata", "userGroups": ["system:serviceaccounts"]}
+# All that service accounts do is kept too, watches from their start: what a program did shows which rights it uses.
+_OF_SERVICE_ACCOUNTS = {
+    "level": "Metadata",
+    "userGroups": ["system:serviceaccounts"],
+    "omitStages": ["RequestReceived"],
+}
 
 _NODE_SIZE = {"cpu": "64", "memory": "256Gi", "pods": "110"}
 
@@ -57,7 +61,9 @@ class ControlPlane:
         self._runtime_config = runtime_config
         self._audit = directory / "audit-policy.yaml", directory / "audit.log"
         policy = yaml.safe_load(_AUDIT_POLICY.read_text())
-        self._audit[0].write_text(yaml.safe_dump(policy | {"rules": [_OF_SERVICE_ACCOUNTS, *policy["rules"]]}))
+        of_example = [rule | {"omitStages": policy["omitStages"]} for rule in policy["rules"]]
+        policy |= {"rules": [_OF_SERVICE_ACCOUNTS, *of_example], "omitStages": []}
+        self._audit[0].write_text(yaml.safe_dump(policy))
         self._etcd_port = free_port()
         self._port = free_port()
         self._servers: dict[str, Server] = {}
