@@ -7,16 +7,20 @@ import enum
 import inspect
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from app import mistakes
 from app.settings import SETTINGS, BadSettings, Reading, Setting, Settings, read_settings, settings_reading
 
 BAD_USAGE = 2
 """Exit code for arguments, settings or input that cannot be used."""
+
+NO_ANSWER = 3
+"""Exit code where there is no answer, also for a mistake of ours: 1 would be one."""
 
 
 class Output(enum.StrEnum):
@@ -75,10 +79,16 @@ def with_settings(
             if any(arguments.get(source) for source in ("server", "service", "direct")):
                 given = _WITHOUT_FILES | given
             try:
+                _refuse_other_than_text(arguments)
                 code = command((settings_reading if serve else read_settings)(given, os.environ), **arguments)
             except BadSettings as error:
-                typer.echo(f"vacancy: {error}", err=True)
+                from app.dra.words import printable
+
+                typer.echo("vacancy: " + "\n  ".join(map(printable, str(error).split("\n"))), err=True)
                 code = BAD_USAGE
+            except Exception as error:  # noqa: BLE001 - the last resort
+                typer.echo(f"vacancy: no answer: unexpected {mistakes.place(error)}", err=True)
+                code = NO_ANSWER
             raise typer.Exit(code)
 
         run.__name__, run.__doc__ = command.__name__, command.__doc__
@@ -86,6 +96,19 @@ def with_settings(
         return run
 
     return decorate
+
+
+def _refuse_other_than_text(arguments: Mapping[str, Any]) -> None:
+    """What is not UTF-8 can neither be sent nor printed; names of files may be any bytes. Raises BadSettings."""
+    problems = []
+    for name, text in arguments.items():
+        try:
+            if isinstance(text, str):
+                text.encode()
+        except UnicodeEncodeError:
+            problems.append(f"{name}={text!a}: expected UTF-8")
+    if problems:
+        raise BadSettings(tuple(problems))
 
 
 _WITHOUT_FILES = {"manifests": "", "now": ""}

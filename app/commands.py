@@ -46,7 +46,7 @@ def check(  # noqa: PLR0913 - one argument a flag
         elif not report.checks:
             typer.echo("vacancy: neither pod nor workload in the input", err=True)
         _show(report, output, lambda: terminal.print_report(terminal.new_console(), report))
-        return exit_code((Outcome(each.verdict) for each in report.checks), strict=strict)
+        return exit_code((_outcome(each.verdict) for each in report.checks), strict=strict)
 
     return _with_exit_codes(run)
 
@@ -112,11 +112,19 @@ def _sorted(documents: tuple[Document, ...]) -> tuple[tuple[Document, ...], tupl
         raise Unusable(str(error)) from error
 
 
+def _outcome(verdict: str) -> Outcome:
+    """A word of a newer server says nothing here, and what is not known is refused nowhere."""
+    try:
+        return Outcome(verdict)
+    except ValueError:
+        return Outcome.UNKNOWN
+
+
 def _with_exit_codes(run: Callable[[], int]) -> int:
     try:
         return run()
     except Unusable as error:
-        typer.echo(f"vacancy: {error}", err=True)
+        typer.echo("vacancy: " + "\n".join(map(printable, str(error).split("\n"))), err=True)
         return BAD_INPUT
     except NoAnswer as error:
         typer.echo(f"vacancy: no answer: {printable(str(error))}", err=True)

@@ -96,6 +96,13 @@ def _set(text: str) -> frozenset[str]:
     return frozenset(_names(text))
 
 
+def _drivers_or_classes(text: str) -> frozenset[str]:
+    names = _set(text)
+    if any("/" in name for name in names):
+        raise ValueError(text)
+    return names
+
+
 def _some(text: str) -> frozenset[str]:
     names = _set(text)
     if not names:
@@ -183,7 +190,11 @@ SECONDS = Form("SECONDS", "a number of seconds above 0", _seconds)
 TIME = Form("TIME", "a time like 2026-01-01T00:00:00Z", _time)
 URL = Form("URL", "an http or https address", _url)
 ADDRESS = Form("HOST:PORT", "HOST:PORT, :PORT or [IPV6]:PORT", _address)
-NAMES = Form("NAME,…", "names separated by commas", _set)
+DRIVERS_OR_CLASSES = Form(
+    "NAME,…",
+    "names of drivers or device classes separated by commas, not of resources like example.com/gpu",
+    _drivers_or_classes,
+)
 ONE_NAME_OR_MORE = Form("NAME,…", "one name or more, separated by commas", _some)
 PATTERNS = Form("NAME,…", "user names separated by commas, * for any text", _names)
 SECRET = Form("NAMESPACE/NAME", "NAMESPACE/NAME", _namespaced)

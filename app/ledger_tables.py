@@ -9,10 +9,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from app.columns import Columns
 from app.dra.words import counted_noun, printable
 from app.ledger.report import CREATED, AskReport, LedgerReport, NameReport
 
 _STYLES = {"admitted": "green", "warned": "yellow", "refused": "red", "failed": "dim"}
+
+_UNKNOWN = "unknown"
 
 _NAMED = 3
 """Namespaces that are named where many mean the same; a spreadsheet holds them all."""
@@ -28,7 +31,7 @@ def print_ledger(console: Console, report: LedgerReport) -> None:
 
 
 def _table(*headings: str, numbers: Sequence[str]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = Columns()
     for heading in headings:
         table.add_column(heading, justify="right" if heading in numbers else "left")
     return table
@@ -44,7 +47,7 @@ def _asks(report: LedgerReport) -> Table:
             table.add_row(
                 printable(each.namespace),
                 printable(_asked(ask.name)),
-                printable(ask.class_name),
+                printable(ask.class_name or _UNKNOWN),
                 printable(", ".join(ask.drivers)),
                 *(str(pods), str(count), str(sum(row.pods for row in ask.pods) - pods)),
                 _range(ask.memory),
@@ -70,9 +73,9 @@ def _unequal(names: Iterable[NameReport]) -> Table:
             continue
         for meaning in name.meanings:
             table.add_row(
-                printable(f"1 {name.name or f'of class {meaning.class_name}'}"),
+                printable(f"1 {name.name or f'of class {meaning.class_name or _UNKNOWN}'}"),
                 _range(meaning.memory),
-                printable(meaning.class_name),
+                printable(meaning.class_name or _UNKNOWN),
                 *(str(meaning.count), str(meaning.pods)),
                 printable(", ".join(_some(meaning.namespaces))),
             )
@@ -91,12 +94,12 @@ def _some(names: Sequence[str]) -> Iterator[str]:
 
 def _range(known: tuple[str, str] | None) -> str:
     if known is None:
-        return "unknown"
+        return _UNKNOWN
     return known[0] if known[0] == known[1] else f"{known[0]} to {known[1]}"
 
 
 def _devices(ask: AskReport) -> str:
     if ask.devices is None:
-        return "unknown"
+        return _UNKNOWN
     fewest, most = ask.devices
     return counted_noun(most, "device") if fewest == most else f"{fewest} to {most} devices"

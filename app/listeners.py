@@ -24,7 +24,10 @@ GRACE_SECONDS = 10
 """For answers under way when the listener closes; a review takes 1 s at most."""
 
 MAX_HEAD_BYTES = 64 * 1024
-"""Of request line and header fields. The API server sends half a kilobyte; a proxy may add cookies of some."""
+"""Of request line and header fields of a review. The API server sends half a kilobyte; a proxy may add some."""
+
+MAX_WEB_HEAD_BYTES = 8 * 1024
+"""Of those of another request: its query and fields are taken apart in one piece, for which reviews wait."""
 
 HEAD_SECONDS = 10.0
 """For a head that has begun, or a first one: who sends it sends it at once."""
@@ -35,6 +38,8 @@ class BoundedHead(HttpToolsProtocol):
 
     The fields that may follow the last chunk of a body are kept too; they are bounded alike.
     """
+
+    max_bytes = MAX_HEAD_BYTES
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         """Wait for the first head."""
@@ -50,11 +55,11 @@ class BoundedHead(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Parse what fits into the bound; the rest once it is known to be no head."""
         while data and not self.transport.is_closing():
-            room = MAX_HEAD_BYTES - self._field_bytes if self._in_fields else len(data)
+            room = self.max_bytes - self._field_bytes if self._in_fields else len(data)
             self._field_bytes += min(room, len(data))
             super().data_received(data[:room])
             data = data[room:]
-            if self._in_fields and self._field_bytes >= MAX_HEAD_BYTES:
+            if self._in_fields and self._field_bytes >= self.max_bytes:
                 self._refuse()
             elif self._in_fields and self._field_bytes and self._late is None:
                 self._late = self.loop.call_later(HEAD_SECONDS, self.transport.close)
@@ -90,17 +95,27 @@ class BoundedHead(HttpToolsProtocol):
         self.transport.close()
 
 
+class ShortHead(BoundedHead):
+    """For the web listener, where anybody may ask."""
+
+    max_bytes = MAX_WEB_HEAD_BYTES
+
+
 class Listener(uvicorn.Server):
     """A server whose stop is decided by the composition root, not by the server's own signal handlers."""
 
     def __init__(
-        self, app: Callable[..., Awaitable[None]], sock: socket.socket, tls: ssl.SSLContext | None = None
+        self,
+        app: Callable[..., Awaitable[None]],
+        sock: socket.socket,
+        tls: ssl.SSLContext | None = None,
+        http: type[BoundedHead] = BoundedHead,
     ) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
                 loop="none",
-                http=BoundedHead,
+                http=http,
                 ws="none",
                 lifespan="off",
                 interface="asgi3",

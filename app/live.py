@@ -14,11 +14,11 @@ from typing import NoReturn, Self
 
 from app.cluster.client import ApiClient, ApiError
 from app.cluster.collection import COLLECTIONS
-from app.cluster.lookups import ClaimReader
+from app.cluster.lookups import ClaimReader, Withheld
 from app.cluster.pool_status import OUTCOMES, Unanswered
 from app.cluster.refresher import Refresher
 from app.cluster.watch import State, Watch, watches
-from app.dra.demand import Ask, ClaimReferences, Lookup, Lookups
+from app.dra.demand import Ask, ClaimReferences, Lookups
 from app.dra.judgement import Policy, Source, World
 from app.dra.snapshot import Snapshot
 from app.dra.witness import HOLDS, Kind, Witness
@@ -62,7 +62,8 @@ class Live:
         self._client, self._now = client, now
         self._witness = Witness(now())
         self.latest = LatestSnapshot(World(self._witness, Snapshot({}), policy))
-        self._reader = None if CLAIMS in withheld else ClaimReader(client)
+        self._claims = Withheld() if CLAIMS in withheld else ClaimReader(client)
+        self.claims_of_checks = Withheld() if CLAIMS in withheld else ClaimReader.of_checks(client)
         # Counts alone: who holds what is not read at all, for which the rights are not there either.
         unread = {OPTIONAL[name] for name in withheld if name in OPTIONAL}
         for kind in unread:
@@ -94,10 +95,7 @@ class Live:
 
     async def lookups(self, namespace: str, references: ClaimReferences) -> Lookups:
         """The claims and templates a pod names, read for its review."""
-        if self._reader is None:
-            unread = dict.fromkeys((*references.claims, *references.templates), Lookup.FAILED)
-            return Lookups(unread, unread)
-        return await self._reader.lookups(namespace, references)
+        return await self._claims.lookups(namespace, references)
 
     @property
     def client(self) -> ApiClient:

@@ -69,7 +69,7 @@ class SelfManaged:
             if self._problem not in ("", before):
                 _log.warning("certificates not in step", extra={"facts": {"problem": self._problem}})
             elif before and not self._problem:
-                _log.info("certificates in step", extra={"facts": {"ends": self.serving.not_after}})
+                _log.info("certificates in step", extra={"facts": {"ends": self.serving.ends}})
             if not self._problem:
                 pause = timing.first_look  # what was written just now has to be seen
             seconds = timing.look if self._in_step else pause
@@ -193,7 +193,7 @@ class SelfManaged:
     def _serve(self, loaded: Pair, pair: tuple[bytes, bytes]) -> None:
         self.serving.show(loaded)
         self._shown = pair
-        _log.info("certificate served", extra={"facts": {"ends": loaded.not_after}})
+        _log.info("certificate served", extra={"facts": {"ends": self.serving.ends}})
 
     def _is_better_kept(self, renewal: Renewal, bundles: list[bytes]) -> bool:
         """Whether the certificate shown, which is good, is not yet to be replaced by the one in the Secret."""

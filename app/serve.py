@@ -27,7 +27,7 @@ from app.dra.capacity import class_capacities
 from app.dra.meaning import meaning_in_steps
 from app.dra.wake import WakeQueue
 from app.embedded import Embedded, refused_name, what_to_try
-from app.listeners import Listener, bound_socket
+from app.listeners import Listener, ShortHead, bound_socket
 from app.logs import configure_logging
 from app.metrics import CertificateCounts, DoorCounts, Metrics
 from app.parts import clock, judgement_policy, readers, rules
@@ -138,7 +138,12 @@ class Server:
             Answers(
                 table=self._table,
                 meaning=lambda name: meaning_in_steps(name, world(), now()),
-                check=Checker(world=world, reader=cluster, now=now, audience=readers(settings)),
+                check=Checker(
+                    world=world,
+                    reader=cluster if isinstance(cluster, Embedded) else cluster.claims_of_checks,
+                    now=now,
+                    audience=readers(settings),
+                ),
                 metrics=metrics.text,
                 notice=lambda: cluster.problem,
                 switches=lambda: {} if isinstance(cluster, Embedded) else cluster.switches() | {"wake": self._waking},
@@ -149,7 +154,7 @@ class Server:
             )
         )
         self.webhook = Listener(door, webhook_socket, certificates.serving.server_context)
-        self.web = Listener(web, web_socket)
+        self.web = Listener(web, web_socket, http=ShortHead)
         self.probes.checks = {
             "certificate": certificates.missing,
             "listener": lambda: "" if self.webhook.listening.is_set() else "not listening yet",

@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from app.cluster.proxies import address, without_login
 from app.dra.words import printable
 from app.presubmit.manifest import Document
 from app.presubmit.report import Report
@@ -74,7 +75,7 @@ class Server:
             raise NoAnswer(f"{self._way.name}: not an answer of Vacancy: more than {LONGEST} bytes")
         try:
             return msgspec.json.decode(content, type=kind)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise NoAnswer(f"{self._way.name}: not an answer of Vacancy: {error}") from error
 
 
@@ -85,9 +86,10 @@ class Address:
 
     def __init__(self, url: str) -> None:
         """Raises BadSettings."""
-        parts = urllib.parse.urlsplit(url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise BadSettings((f"--server={url!r}: expected an http or https address",))
+        parts = address(url)
+        if parts is None or "@" in parts.netloc:  # no server of ours asks who it is
+            expected = "expected an http or https address, without name and password"
+            raise BadSettings((f"--server={without_login(url)!a}: {expected}",))
         self.name = url.rstrip("/")
 
     def send(self, path: str, body: bytes | None) -> tuple[int, bytes]:
@@ -101,7 +103,7 @@ class Address:
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, error.read(LONGEST + 1)
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:  # ValueError: the address of a proxy
             raise NoAnswer(f"{self.name}: {getattr(error, 'reason', error)}") from error
 
 

@@ -15,6 +15,7 @@ import msgspec
 from app.cluster.credentials import BadConfig, one_line
 from app.cluster.login import Login, login
 from app.cluster.names import is_name
+from app.cluster.proxies import without_login
 from app.cluster.user import LoginFailed
 from app.dra.words import cut, printable
 from app.server import LONGEST, TIMEOUT_SECONDS
@@ -41,7 +42,7 @@ class Service:
         """`service`: `NAMESPACE/NAME`. Raises BadSettings, Unusable, NoAnswer."""
         place, _, name = service.partition("/")
         if not (is_name(place) and is_name(name)):
-            raise BadSettings((f"--service={service!r}: expected NAMESPACE/NAME",))
+            raise BadSettings((f"--service={service!a}: expected NAMESPACE/NAME",))
         try:
             self._login = login(kubeconfig, context or None)
         except BadConfig as error:
@@ -55,16 +56,16 @@ class Service:
         """See `Way`."""
         server = self._login.server
         proxied = f"/api/v1/namespaces/{self._place}/services/{self._target}/proxy{path}"
-        with contextlib.closing(_connection(self._login)) as connection:
-            try:
+        try:
+            with contextlib.closing(_connection(self._login)) as connection:
                 connection.putrequest("GET" if body is None else "POST", server.path.rstrip("/") + proxied)
                 for name, value in (*self._login.headers, *_HEADERS, ("Content-Length", str(len(body or b"")))):
-                    connection.putheader(name, value)
+                    connection.putheader(name, value.encode())  # as kubectl: names are UTF-8
                 connection.endheaders(body)
                 response = connection.getresponse()
                 content = response.read(LONGEST + 1)
-            except (OSError, http.client.HTTPException) as error:
-                raise NoAnswer(f"{server.netloc.rpartition('@')[2]}: {one_line(error)}") from error
+        except (OSError, ValueError, http.client.HTTPException) as error:  # ValueError: what cannot be sent
+            raise NoAnswer(f"{without_login(server.netloc)}: {one_line(error)}") from error
         if response.status >= http.HTTPStatus.BAD_REQUEST and (status := _status(content)):
             raise NoAnswer(f"{self.name}: {self._meaning(response.status, status)}")
         return response.status, content

@@ -204,10 +204,16 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "autoscaled",
         "",
-        forms.NAMES,
-        "Drivers and device classes whose nodes an autoscaler adds: pods that ask for them are never refused.",
+        forms.DRIVERS_OR_CLASSES,
+        "Drivers and device classes (not resources) whose nodes an autoscaler adds: pods that ask for them are never "
+        "refused.",
     ),
-    Setting("dynamic", "", forms.NAMES, "Drivers and device classes whose devices appear on demand: not judged."),
+    Setting(
+        "dynamic",
+        "",
+        forms.DRIVERS_OR_CLASSES,
+        "Drivers and device classes (not resources) whose devices appear on demand: not judged.",
+    ),
     Setting(
         "schedulers",
         "default-scheduler",

@@ -5,17 +5,17 @@ What objects are called may have been written by anybody, also to steer the term
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
+from app.columns import Columns
 from app.dra.reasons import Reason
-from app.dra.words import PHRASES, counted_noun, printable
+from app.dra.words import NEVER_REFUSED, PHRASES, behind, printable
 from app.presubmit.report import Report
 from app.unanswered import NoAnswer
 from app.web.capacity import CapacityReport, Counted, counted
@@ -41,7 +41,7 @@ def print_report(console: Console, report: Report) -> None:
         kind = "" if check.kind == "Pod" else f"{check.kind} "
         template = f" {check.template}" if check.template else ""
         name = printable(f"{kind}{check.namespace}/{check.name}{template}")
-        console.print(_word(check.verdict.ljust(7)), f"{name}:", printable(check.message), soft_wrap=True)
+        console.print(_word(check.verdict, 7), f"{name}:", printable(check.message), soft_wrap=True)
 
 
 def print_capacity(console: Console, report: CapacityReport) -> None:
@@ -50,9 +50,9 @@ def print_capacity(console: Console, report: CapacityReport) -> None:
     console.print(_capacity_table(report))
 
 
-def _capacity_table(report: CapacityReport) -> Table:
+def _capacity_table(report: CapacityReport) -> Columns:
     """A line for each class, and under it one for each of its pools. No column but the last holds a space."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = Columns()
     for heading in ("CLASS/POOL", "RESOURCE/NODE"):
         table.add_column(heading, overflow="fold")
     table.add_column("VACANCY", no_wrap=True)
@@ -61,6 +61,10 @@ def _capacity_table(report: CapacityReport) -> Table:
     table.add_column("SEEN", overflow="fold")
     for each in report.classes:
         seen = f"{counted(each.source, each.age_seconds)}{_why(each.vacancy, each.reason)}"
+        if each.never_refused:
+            seen += f", never refused: {_in_words(each.never_refused, NEVER_REFUSED)}"
+        if each.shadowed_by:
+            seen += f", shadowed by {printable(each.shadowed_by)}"
         names = (_cell(each.name), _cell(each.extended_resource_name))
         table.add_row(*names, _word(each.vacancy), *_counts(each), seen, style="bold")
         for pool in each.pools:
@@ -103,18 +107,20 @@ def print_meaning(console: Console, meaning: MeaningReport) -> None:
     if not meaning.claimants:
         line(f"{meaning.name}: no device class has or declares this name")
     for number, each in enumerate(meaning.claimants):
-        free = "" if each.free is None else f", {each.free} of {each.total} free"
+        of_total = "" if each.total is None else f" of {each.total}"
+        free = "" if each.free is None else f", {each.free}{of_total} free"
         label = f"1 {meaning.name} is a device of class" if number == 0 else "possibly also of class"
         line(f"{label} {each.name} ({each.why}):", _word(each.vacancy) + f"{free}{_why(each.vacancy, each.reason)}")
     if meaning.held_back_by:
         line(f"Refusals are held back by class {meaning.held_back_by}: the scheduler may still resolve the name to it.")
     if meaning.plugin_node:
         line(f"Refusals are off: {meaning.plugin_node} may serve the name by device plugin.")
+    elif meaning.never_refused:
+        reason = meaning.never_refused
+        line(f"Never refused: {_in_words(reason, NEVER_REFUSED)} ({_in_words(reason)}).")
     if meaning.claimants:
-        equal = "not all alike" if meaning.unequal else "all alike"
-        drivers = ", ".join(meaning.drivers) or "no driver"
-        devices, pools = counted_noun(meaning.devices, "device"), counted_noun(meaning.pools, "pool")
-        line(f"Behind it: {devices} in {pools} of {drivers}, {equal}.")
+        equal = ", not all alike" if meaning.unequal else ", all alike" if meaning.devices else ""
+        line(f"Behind it: {behind(meaning.devices, meaning.pools, meaning.drivers)}{equal}.")
     for spread in meaning.spreads:
         values = ", ".join(f"{each.value} ({each.devices})" for each in spread.values)
         console.print(f"  {printable(f'{spread.attribute}: {values}')}")
@@ -125,12 +131,20 @@ def _cell(text: str) -> str:
     return printable(text).replace(" ", "?") or "-"
 
 
-def _word(word: str) -> Text:
-    return Text(word, style=_STYLES[word.rstrip()])
+def _word(word: str, width: int = 0) -> Text:
+    return Text(printable(word).ljust(width), style=_STYLES.get(word, ""))
+
+
+def _in_words(reason: str, words: Mapping[Reason, str] = PHRASES) -> str:
+    """What a reason means; of one that only a newer server knows, its name."""
+    try:
+        return words[Reason(reason)]
+    except (KeyError, ValueError):
+        return printable(reason)
 
 
 def _why(vacancy: str, reason: str) -> str:
-    return f", {PHRASES[Reason(reason)]}" if vacancy == "unknown" else ""
+    return f", {_in_words(reason)}" if vacancy == "unknown" else ""
 
 
 def _counts(counted: Counted) -> tuple[str, ...]:

@@ -17,12 +17,14 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from app import selftest
+from app import commands, selftest
 from app.cli import app
 from app.settings import SETTINGS
 from app.web.problems import problem
 from tests.canned import Canned, canned
 from tests.web.tiny_cluster import CLUSTER
+
+ROOT = Path(__file__).parents[1]
 
 CLOCK = "2026-01-01T00:00:00Z"
 
@@ -184,17 +186,44 @@ def test_what_objects_are_called_cannot_steer_the_terminal(files: list[str]) -> 
     assert line.split(":")[0] == "room    ?/a?[2J room"
 
 
+def test_what_a_mistaken_object_calls_itself_cannot_steer_the_terminal(files: list[str]) -> None:
+    odd = 'apiVersion: a.b/v1\nkind: "Po\\e]0;x\\ad\\nroom"\n'
+    odd += "spec: {template: {spec: {containers: [{name: c, resources: 5}]}}}"
+    found = vacancy("check", "-f", "-", *files, text=odd)
+    assert (found.exit_code, found.stderr.split(": Expected ")[0]) == (2, "vacancy: stdin:1: Po?]0;x?d room")
+    assert found.stderr.count("\n") == 1
+
+
+def test_nor_can_a_file(tmp_path: Path, files: list[str]) -> None:
+    found = vacancy("check", "-f", str(tmp_path / "\x1b[2J"), *files)
+    assert found.stderr == f"vacancy: {tmp_path}/?[2J: No such file or directory\n"
+
+
 # --- capacity and explain ---------------------------------------------------------------------------------------------
 
 
 def test_capacity_is_a_plain_table_in_a_pipe(files: list[str]) -> None:
-    assert [line.rstrip() for line in vacancy("capacity", *files).stdout.splitlines()] == [
+    assert vacancy("capacity", *files).stdout.splitlines() == [
         "CLASS/POOL            RESOURCE/NODE      VACANCY  AVAILABLE  ALLOCATED  UNAVAILABLE  TOTAL  SEEN",
         "full                  example.com/full   full             0          1            0      1  seen live",
         "  gpu.example.com/n1  n1                 full             0          1            0      1  -",
         "roomy                 example.com/roomy  free             1          0            0      1  seen live",
         "  gpu.example.com/n1  n1                 free             1          0            0      1  -",
     ]
+
+
+EXAMPLES = ["--manifests", str(ROOT / "examples" / "cluster"), "--now", "2026-01-01T12:00:00Z"]
+
+
+def test_capacity_says_where_a_full_class_does_not_mean_a_refusal() -> None:
+    found = vacancy("capacity", *EXAMPLES, "--autoscaled", "mig-whole")
+    seen = {line.split()[0]: line.split(" ago", 1)[-1] for line in found.stdout.splitlines() if " full " in line}
+    assert {name: rest for name, rest in seen.items() if "/" not in name} == {
+        "fpga": ", never refused: device plugin",
+        "gpu-legacy": ", shadowed by gpu.example.com",
+        "gpu.example.com": "",
+        "mig-whole": ", never refused: autoscaled",
+    }
 
 
 def test_capacity_as_json(files: list[str]) -> None:
@@ -215,10 +244,58 @@ def test_explain_names_class_devices_and_drivers(files: list[str]) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("setting", "why"),
+    [
+        ("autoscaled", "a new node may bring devices, the pod may wait for it"),
+        ("dynamic", "devices are made on demand"),
+    ],
+)
+def test_explain_tells_that_nobody_is_refused_and_why(files: list[str], setting: str, why: str) -> None:
+    arguments = ["explain", "example.com/full", *files, f"--{setting}", "full"]
+    assert vacancy(*arguments).stdout.splitlines()[1] == f"Never refused: {setting} ({why})."
+    assert json.loads(vacancy(*arguments, "-o", "json").stdout)["neverRefused"] == setting.capitalize()
+
+
+BEHIND = {
+    "an incomplete pool": ("gpu-new", "an unknown number of devices in 1 pool of newgpu.example.com.", (None, 1)),
+    "equal devices": ("gpu-t4", "6 devices in 2 pools of inference.example.com, all alike.", (6, 2)),
+}
+
+
+@pytest.mark.parametrize("case", BEHIND)
+def test_explain_tells_how_many_devices_there_are_or_that_it_is_unknown(case: str) -> None:
+    name, said, numbers = BEHIND[case]
+    assert f"Behind it: {said}" in vacancy("explain", name, *EXAMPLES).stdout.splitlines()
+    found = json.loads(vacancy("explain", name, *EXAMPLES, "-o", "json").stdout)
+    assert (found["devices"], found["pools"]) == numbers
+    assert found["claimants"][0]["total"] == numbers[0]
+
+
 def test_explain_of_a_name_nobody_knows_exits_with_1(files: list[str]) -> None:
     found = vacancy("explain", "example.com/other", *files)
     assert found.exit_code == 1
     assert found.stdout == "example.com/other: no device class has or declares this name\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [("explain", "\udcff"), ("check", "-f", "-", "-n", "\udcff")], ids=lambda words: words[0]
+)
+def test_what_is_no_text_is_bad_usage(files: list[str], arguments: tuple[str, ...]) -> None:
+    """Arguments that are not UTF-8 reach Python as halves of surrogate pairs."""
+    found = vacancy(*arguments, "-o", "json", *files, text=ROOM)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert r"='\udcff': expected UTF-8" in found.stderr
+
+
+def test_a_mistake_of_ours_is_no_answer_and_told_without_what_it_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def mistaken(*_: object) -> None:
+        raise KeyError(FULL)
+
+    monkeypatch.setattr(commands, "answers", mistaken)
+    found = vacancy("check", "-f", "-", text=FULL)
+    assert (found.exit_code, found.stdout) == (3, "")
+    assert re.fullmatch(r"vacancy: no answer: unexpected KeyError in mistaken, line \d+\n", found.stderr)
 
 
 # --- Help -------------------------------------------------------------------------------------------------------------
@@ -256,6 +333,10 @@ UNUSABLE_HOOKS = {
     "no configuration": ([], "--webhooks: expected names of ValidatingWebhookConfigurations, found none"),
     "a name that is none": (["--webhooks", "a,b/c"], "--webhooks='a,b/c': expected "),
     "no cluster": (["--webhooks", "a", "--kubeconfig", "none"], "no cluster: none: no such kubeconfig"),
+    "no cluster, and a terminal to steer": (
+        ["--webhooks", "a", "--kubeconfig", "\x1b[2J"],
+        "bad setting:\n  no cluster: ?[2J: no such kubeconfig",
+    ),
 }
 
 
@@ -354,6 +435,7 @@ def complaint(detail: str) -> bytes:
 SERVER_FAULTS = {
     "an error of the server": ((500, b"oops"), 3, "HTTP 500"),
     "another program": ((200, b"<html>"), 3, "not an answer of Vacancy"),
+    "another program of many brackets": ((200, b'{"a":' + b"[" * 100_000), 3, "not an answer of Vacancy"),
     "another program without the page": ((404, b"<html>"), 3, "not an answer of Vacancy"),
     "a text the server does not take": ((400, complaint("manifest:1: no")), 2, "manifest:1: no"),
     "a complaint that would steer the terminal": ((400, complaint("\u001b[2J")), 2, "vacancy: ?[2J\n"),
@@ -377,9 +459,54 @@ def test_a_server_that_is_not_there_is_no_answer() -> None:
     assert found.stderr == f"vacancy: no answer: http://127.0.0.1:{port}: [Errno 111] Connection refused\n"
 
 
-@pytest.mark.parametrize("address", ["file:///etc/passwd", "localhost:8080", "http://"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "file:///etc/passwd",
+        "localhost:8080",
+        "http://",
+        "http://a..b",
+        "http://[::1",
+        "http://h/ü",
+        "http://me:s3cret@h",
+        "ftp://me:s3cret@h",
+    ],
+)
 def test_a_server_is_an_http_address(address: str) -> None:
-    assert vacancy("capacity", "--server", address).exit_code == 2
+    found = vacancy("capacity", "--server", address)
+    shown = ascii(address.rpartition("@")[2])
+    assert found.exit_code == 2
+    assert f"  --server={shown}: expected an http or https address, without name and password\n" in found.stderr
+    assert "s3cret" not in found.stderr
+
+
+def test_a_proxy_that_is_none_is_no_answer() -> None:
+    found = vacancy("capacity", "--server", "http://h", http_proxy="http://a..b:1", no_proxy="", NO_PROXY="")
+    assert (found.exit_code, found.stderr.count("\n")) == (3, 1)
+    assert found.stderr.startswith("vacancy: no answer: http://h: ")
+
+
+def test_words_of_a_newer_server_are_printed_and_refuse_nothing(files: list[str], server: Canned) -> None:
+    local = vacancy("check", "-f", "-", "-o", "json", *files, text=FULL).stdout
+    server.answer = (200, local.replace('"verdict": "full"', r'"verdict": "soon\u001b"').encode())
+    found = vacancy("check", "-f", "-", "--server", server.url, text=FULL)
+    assert (found.exit_code, found.stdout.split(":")[0]) == (0, "soon?   default/busy")
+    assert vacancy("check", "-f", "-", "--strict", "--server", server.url, text=FULL).exit_code == 5
+
+
+@pytest.mark.parametrize("arguments", [("capacity",), ("explain", "example.com/full")], ids=lambda words: words[0])
+def test_reasons_of_a_newer_server_are_printed_by_name(
+    files: list[str], server: Canned, arguments: tuple[str, ...]
+) -> None:
+    local = json.loads(vacancy(*arguments, "-o", "json", *files).stdout)
+    (local if arguments[0] == "explain" else local["classes"][0])["neverRefused"] = "Rented"
+    for each in local.get("classes", ()) or local["claimants"]:
+        each |= {"vacancy": "unknown", "reason": "New\x1b"}
+    server.answer = (200, json.dumps(local).encode())
+    found = vacancy(*arguments, "--server", server.url)
+    assert (found.exit_code, found.stderr) == (0, "")
+    assert ", New?" in found.stdout
+    assert "ever refused: Rented" in found.stdout
 
 
 # --- In a process of its own ------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from app.admission.admit import DEFAULT_OWNERS, QUOTA_WORDS_FOR, Rules, audit_an
 from app.admission.review import MAX_BODY_BYTES, decode_review
 from app.audit_log import MAX_LINE_BYTES
 from app.cluster.manifests import MAX_FILE_BYTES
+from app.cluster.wake import ANNOTATION
 from app.dra import explain
 from app.dra.capacity import capacity, class_capacities
 from app.dra.demand import Lookups
@@ -33,12 +34,25 @@ from app.embedded import Embedded
 from app.ledger.events import PodOutcome
 from app.ledger.ledger import MAX_ROWS, REMEMBERED
 from app.ledger.report import COLUMNS
+from app.listeners import MAX_WEB_HEAD_BYTES
 from app.metrics import CertificateCounts, DoorCounts, Metrics, RiverCounts, WatchCounts
 from app.presubmit.report import EXIT_CODE_UNKNOWN_STRICT, EXIT_CODES
 from app.settings import SETTINGS, read_settings
 from app.web.admit import AdmissionDoor
-from app.web.application import Answers, create_application
-from app.web.check import MAX_ASKS, MAX_BYTES, MAX_PODS, Checker
+from app.web.application import BODY_SECONDS, Answers, create_application
+from app.web.check import (
+    AT_ONCE,
+    MAX_ANSWER_BYTES,
+    MAX_ASKS,
+    MAX_ASKS_OF_TEXT,
+    MAX_BYTES,
+    MAX_CLAIM_BYTES,
+    MAX_NAMES,
+    MAX_PODS,
+    MAX_TEMPLATE_BYTES,
+    WAITING_AT_MOST,
+    Checker,
+)
 from app.web.probes import Probes
 from app.web.table import CapacityTable
 from app.wording import LENGTHS, LIMIT, PAGE
@@ -170,9 +184,17 @@ def test_limits_are_documented() -> None:
     mebibyte = 1024 * 1024
     assert column(REFERENCE, "Limits", 1) == [
         f"{MAX_BODY_BYTES // mebibyte} MiB",
+        f"{MAX_WEB_HEAD_BYTES // 1024} KiB",
         f"{MAX_BYTES // mebibyte} MiB",
+        f"{BODY_SECONDS:g} s",
+        f"{AT_ONCE}, {WAITING_AT_MOST}",
         str(MAX_PODS),
+        f"{MAX_TEMPLATE_BYTES // mebibyte} MiB",
         str(MAX_ASKS),
+        str(MAX_ASKS_OF_TEXT),
+        str(MAX_NAMES),
+        f"{MAX_CLAIM_BYTES // 1024} KiB",
+        f"{MAX_ANSWER_BYTES // mebibyte} MiB",
         f"{MAX_FILE_BYTES // mebibyte} MiB",
         f"{explain.SENTENCE_LIMIT} characters",
         f"{LIMIT} characters",
@@ -211,8 +233,10 @@ def test_verdicts_are_documented() -> None:
     assert set(column(CONCEPTS, "Certain or not")) == set(Outcome)
 
 
-def test_labels_are_documented() -> None:
-    assert column(REFERENCE, "Labels and annotations") == [QUEUE_LABEL]
+def test_labels_and_annotations_are_documented() -> None:
+    webhooks = (ROOT / "charts" / "vacancy" / "templates" / "_webhook.tpl").read_text("utf-8")
+    (mode_label,) = re.findall(r"key: (gpu-vacancy\.dev/\S+)", webhooks)
+    assert column(REFERENCE, "Labels and annotations") == [mode_label, QUEUE_LABEL, ANNOTATION]
 
 
 def test_audit_annotations_are_documented(example: Embedded) -> None:

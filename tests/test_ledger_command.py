@@ -88,6 +88,14 @@ def test_what_is_not_known_is_called_so(log: Path) -> None:
     assert ledger(log).stdout.splitlines()[3].split()[-2:] == ["unknown", "unknown"]
 
 
+def test_what_a_device_plugin_serves_is_listed_beside_what_is_known(log: Path) -> None:
+    with log.open("ab") as file:
+        file.write(line(event("team-d", found="unknown DevicePlugin", resolved={GPU: {"count": 3}})))
+    lines = [" ".join(each.split()) for each in ledger(log).stdout.splitlines()]
+    assert "team-d example.com/gpu unknown 1 3 0 unknown unknown" in lines
+    assert "1 example.com/gpu unknown unknown 3 1 team-d" in lines
+
+
 def test_json_and_yaml_hold_the_same(log: Path) -> None:
     as_json = json.loads(ledger(log, "-o", "json").stdout)
     assert yaml.safe_load(ledger(log, "-o", "yaml").stdout) == as_json

@@ -10,7 +10,7 @@ import uvloop
 from starlette.types import Receive, Scope, Send
 
 from app import listeners
-from app.listeners import MAX_HEAD_BYTES, Listener, bound_socket
+from app.listeners import MAX_HEAD_BYTES, MAX_WEB_HEAD_BYTES, BoundedHead, Listener, ShortHead, bound_socket
 from app.settings import Address
 
 TIMEOUT = 30.0  # seconds; only a hang reaches it
@@ -29,10 +29,11 @@ async def answer(_: Scope, receive: Receive, send: Send) -> None:
 
 
 @pytest.fixture
-def address() -> Iterator[tuple[str, int]]:
+def address(request: pytest.FixtureRequest) -> Iterator[tuple[str, int]]:
     """Where a listener listens, in a thread of its own."""
     sock = bound_socket(Address("127.0.0.1", 0))
-    listener = Listener(answer, sock)
+    http: type[BoundedHead] = getattr(request, "param", BoundedHead)
+    listener = Listener(answer, sock, http=http)
 
     def run() -> None:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -62,6 +63,14 @@ def test_a_head_has_an_end(address: tuple[str, int], case: str) -> None:
     sent, status = HEADS[case]
     with socket.create_connection(address, TIMEOUT) as connection:
         connection.sendall(sent)
+        assert connection.recv(65536).startswith(b"HTTP/1.1 " + status)
+
+
+@pytest.mark.parametrize("address", [ShortHead], indirect=True)
+@pytest.mark.parametrize(("length", "status"), [(MAX_WEB_HEAD_BYTES, b"431"), (MAX_WEB_HEAD_BYTES - 100, b"200")])
+def test_for_anybody_it_is_shorter(address: tuple[str, int], length: int, status: bytes) -> None:
+    with socket.create_connection(address, TIMEOUT) as connection:
+        connection.sendall(ENDLESS.ljust(length, b"x") + b"\r\n\r\n")
         assert connection.recv(65536).startswith(b"HTTP/1.1 " + status)
 
 

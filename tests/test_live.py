@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from app.cluster.lookups import READS_AT_ONCE
 from app.dra.demand import ClaimReferences, Lookup
 from app.dra.judgement import Policy, Source
 from app.live import Live
 from tests.apiserver import ApiServer, eventually
-from tests.apiserver_parts import CLAIMS, CLASSES, NODES, PODS, SLICES, TAINT_RULES
+from tests.apiserver_parts import CLAIMS, CLASSES, NODES, PODS, SLICES, TAINT_RULES, Fault
 
 Story = Callable[[ApiServer, Live], Awaitable[None]]
 
@@ -58,13 +59,32 @@ def test_what_is_withheld_is_not_asked_for_and_lacks_nothing(tmp_path: Path) -> 
     async def story(server: ApiServer, live: Live) -> None:
         await live.read()
         references = ClaimReferences(("claim",), ("template",))
-        found = await live.lookups("team-a", references)
-        assert (found.claims["claim"], found.templates["template"]) == (Lookup.FAILED, Lookup.FAILED)
+        for reader in (live, live.claims_of_checks):
+            found = await reader.lookups("team-a", references)
+            assert (found.claims["claim"], found.templates["template"]) == (Lookup.FAILED, Lookup.FAILED)
         asked = {asked.path for asked in server.asked if asked.method == "GET"}
         assert asked - {"/version"} == ALL - {NODES, TAINT_RULES}
         assert (live.problem, live.switches()["nodes"]) == ("", "off")
 
     play(tmp_path, Source.WITNESS, story, ("claims", "nodes", "taint-rules"))
+
+
+def test_checks_take_no_reads_from_reviews(tmp_path: Path) -> None:
+    async def story(server: ApiServer, live: Live) -> None:
+        await live.read()
+        server.fault(
+            Fault(silent=True), path="/apis/resource.k8s.io/v1/namespaces/team-a/resourceclaims/slow", times=None
+        )
+        names = ClaimReferences(("slow",))
+        async with asyncio.TaskGroup() as checks:
+            asked = [checks.create_task(live.claims_of_checks.lookups("team-a", names)) for _ in range(READS_AT_ONCE)]
+            await asyncio.sleep(0)
+            found = await live.lookups("team-a", ClaimReferences(("none",)))
+            assert found.claims["none"] is Lookup.MISSING
+            for each in asked:
+                each.cancel()
+
+    play(tmp_path, Source.WITNESS, story)
 
 
 def test_once_ready_it_stays_ready_whatever_the_api_server_does(tmp_path: Path) -> None:

@@ -110,18 +110,21 @@ def test_the_job_on_github_goes_on_or_fails_by_the_exit_code(checkout: Path, vac
 ON_GITLAB = {"room": "passed", "unknown": "passed", "full": "warned", "never": "failed", "unanswered": "warned"}
 
 
+@pytest.mark.parametrize("shell", ["bash -eo pipefail", "sh -e"])
 @pytest.mark.parametrize("case", ON_GITLAB)
-def test_the_job_on_gitlab_passes_warns_or_fails_by_the_exit_code(checkout: Path, vacancy: str, case: str) -> None:
+def test_the_job_on_gitlab_passes_warns_or_fails_by_the_exit_code(
+    checkout: Path, vacancy: str, case: str, shell: str
+) -> None:
     job = yaml_below("GitLab")["devices"]
     variables = job["variables"] | {"VACANCY": NOBODY if case == "unanswered" else vacancy}
     variables["MANIFESTS"] = MANIFESTS.get(case, variables["MANIFESTS"])
-    script = "\n".join(["set -eo pipefail", "set +o noclobber", *job["script"]])
-    code = run(["bash", "-c", script], checkout, variables).returncode
+    code = run([*shell.split(), "-c", "\n".join(job["script"])], checkout, variables).returncode
     allowed = [int(each) for each in job["allow_failure"]["exit_codes"]]
     outcome = "passed" if code == 0 else "warned" if code in allowed else "failed"
     assert outcome == ON_GITLAB[case]
     (artifact,) = job["artifacts"]["paths"]
-    report = (checkout / artifact).read_text()
+    report = run(["sh", "-c", "\n".join(job["after_script"])], checkout, {}).stdout
+    assert report == (checkout / artifact).read_text()
     if case == "unanswered":
         assert report == ""
     else:
@@ -192,6 +195,31 @@ def test_jupyterhub_marks_what_is_full_and_nothing_else(vacancy: str) -> None:
 def test_jupyterhub_marks_nothing_without_an_answer(caplog: pytest.LogCaptureFixture) -> None:
     assert [profile["display_name"] for profile in profiles(NOBODY)] == ["CPU", "GPU", "Small GPU"]
     assert "GPU capacity not known" in caplog.text
+
+
+# --- Full, or for ever? -----------------------------------------------------------------------------------------------
+
+IN_VAIN = {
+    '"example.com/gpu": 1': (1, False),
+    '"example.com/gpu": 9': (1, True),
+    '"example.com/gpu": 1, "example.com/l4": 8': (1, True),
+    '"example.com/l4": 8': (4, True),
+}
+"""What is asked for, the exit code, and whether waiting for it is in vain."""
+
+
+@pytest.mark.parametrize("asked", IN_VAIN)
+def test_the_answer_tells_where_waiting_is_in_vain(checkout: Path, vacancy: str, asked: str) -> None:
+    _, _, query = code_below("Full, or for ever?", "sh").partition("jq -e ")
+    words, reason = re.findall(r'"(.*?)"', query)
+    resources = f'{{"limits": {{{asked}}}}}'
+    (checkout / "pod.json").write_text(
+        f'{{"apiVersion": "v1", "kind": "Pod", "spec": {{"containers": [{{"name": "c", "resources": {resources}}}]}}}}'
+    )
+    done = run(["vacancy", "check", "-f", "pod.json", "--server", vacancy, "-o", "json"], checkout, {})
+    (check,) = json.loads(done.stdout)["checks"]
+    in_vain = words in check["message"] or reason in {ask["reason"] for ask in check["asks"]}
+    assert (done.returncode, in_vain) == IN_VAIN[asked]
 
 
 # --- The table of exit codes ------------------------------------------------------------------------------------------

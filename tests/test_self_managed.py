@@ -13,6 +13,7 @@ import pytest
 
 from app import signing
 from app.cluster.client import ApiError, Unreachable
+from app.presubmit.report import timestamp
 from app.self_managed import SelfManaged
 from certs.exchange import DAY, Lifetimes, Renewal, Situation, certificates_in
 from certs.renewal import renewal
@@ -409,6 +410,8 @@ def test_it_looks_soon_where_something_is_missing_and_says_so_once(
         "certificates in step",
         "certificates not in step",
     ]
+    ends = [record.__dict__["facts"]["ends"] for record in caplog.records if "ends" in record.__dict__["facts"]]
+    assert ends == [timestamp(one.serving.not_after or 0.0)] * 2
 
 
 # --- The process that signs -------------------------------------------------------------------------------------------

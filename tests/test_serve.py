@@ -18,21 +18,27 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 import pytest
 import uvloop
 
 from app import serve
 from app.admission.review import MAX_BODY_BYTES
-from app.listeners import GRACE_SECONDS, MAX_HEAD_BYTES
+from app.dra.demand import ClaimReferences, Lookup, Lookups
+from app.listeners import GRACE_SECONDS, MAX_HEAD_BYTES, MAX_WEB_HEAD_BYTES
 from app.settings import BadSettings, Settings, read_settings, settings_reading
 from app.tls import reload
 from certs.serving import throwaway_pair
+from tests.apiserver import ApiServer
 from tests.web.reviews import UID, pod, review
 from tests.web.tiny_cluster import CLUSTER
 
 TIMEOUT = 30.0  # seconds; only a hang reaches it
 CLOCK = "2026-01-01T00:00:00Z"
 ANYWHERE = ("--listen", "127.0.0.1:0", "--web-listen", "127.0.0.1:0")
+
+
+CLAIMING = {"containers": [{}], "resourceClaims": [{"name": "a", "resourceClaimName": "c"}]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +193,13 @@ def test_bytes_on_the_wire_are_answered(running: Running, case: str) -> None:
             received += some
     assert received.startswith(b"HTTP/1.1 " + status)
     assert said in received
+
+
+def test_a_long_head_is_refused_where_anybody_may_ask(running: Running) -> None:
+    host, port = running.web.split(":")
+    with socket.create_connection((host, int(port)), TIMEOUT) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nx: ".ljust(MAX_WEB_HEAD_BYTES, b"x"))
+        assert connection.recv(65536).startswith(b"HTTP/1.1 431")
 
 
 def test_garbage_instead_of_a_handshake_leaves_others_alone(running: Running) -> None:
@@ -357,6 +370,38 @@ def start(settings: Settings, stack: contextlib.ExitStack) -> None:
     problems: list[str] = []
     cluster = asyncio.run(serve.open_cluster(settings, problems))
     serve.Server(settings, cluster, stack, problems=problems)
+
+
+class Claims:
+    """Finds none, and remembers what was asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[ClaimReferences] = []
+
+    async def lookups(self, _: str, references: ClaimReferences) -> Lookups:
+        self.asked.append(references)
+        return Lookups(dict.fromkeys(references.claims, Lookup.MISSING), {})
+
+
+def test_checks_have_a_reader_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flags = {"tls-dir": str(tls_dir(tmp_path)), "listen": "127.0.0.1:0", "web-listen": "127.0.0.1:0"}
+    claims = Claims()
+
+    async def ask() -> None:
+        async with ApiServer() as cluster:
+            settings = read_settings(flags | {"kubeconfig": str(cluster.kubeconfig(tmp_path))}, {})
+            with contextlib.ExitStack() as stack:
+                live = await serve.open_cluster(settings, [])
+                assert live is not None
+                monkeypatch.setattr(live, "claims_of_checks", claims, raising=False)
+                app = serve.Server(settings, live, stack).web.config.app
+                text = {"apiVersion": "v1", "kind": "Pod", "spec": CLAIMING}
+                async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://v") as client:
+                    assert (await client.post("/api/v1/check", content=json.dumps(text))).is_success
+                await live.close()
+
+    asyncio.run(ask())
+    assert claims.asked == [ClaimReferences(("c",), ())]
 
 
 # --- Not starting -----------------------------------------------------------------------------------------------------

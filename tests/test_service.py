@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from app.cli import app
 from tests.canned import Canned, canned
-from tests.test_cli import FULL, OTHER, POD, ROOM
+from tests.test_cli import FULL, OTHER, POD, ROOM, process
 from tests.web.tiny_cluster import CLUSTER
 
 FILES = ("--now", "2026-01-01T00:00:00Z", "--manifests")
@@ -108,6 +108,17 @@ def test_a_name_nobody_knows_is_an_answer(tmp_path: Path, kubeconfig: Path, serv
     assert (found.exit_code, found.stdout) == (1, "example.com/other: no device class has or declares this name\n")
 
 
+def test_names_of_every_script_are_sent_as_kubectl_does(tmp_path: Path, server: Canned) -> None:
+    path = written(tmp_path / "kubeconfig", server.url)
+    content = json.loads(path.read_text())
+    content["users"][0]["user"] |= {"as": "Žofie", "as-groups": ["команда"]}
+    path.write_text(json.dumps(content))
+    vacancy(path, "capacity")
+    headers = server.asked[0].headers
+    sent = [headers[name].encode("latin-1").decode() for name in ("Impersonate-User", "Impersonate-Group")]
+    assert sent == ["Žofie", "команда"]
+
+
 def test_a_context_nobody_knows_is_bad_usage(kubeconfig: Path, server: Canned) -> None:
     found = vacancy(kubeconfig, "capacity", "--context", "there")
     assert (found.exit_code, server.asked) == (2, [])
@@ -163,6 +174,22 @@ def test_an_api_server_that_is_not_there_is_no_answer(tmp_path: Path) -> None:
     found = vacancy(written(tmp_path / "kubeconfig", "https://127.0.0.1:1"), "capacity")
     assert (found.exit_code, found.stdout) == (3, "")
     assert found.stderr == "vacancy: no answer: 127.0.0.1:1: [Errno 111] Connection refused\n"
+
+
+def test_a_proxy_whose_login_is_no_text_is_no_answer(tmp_path: Path) -> None:
+    path = written(tmp_path / "kubeconfig", "https://k8s.invalid")
+    found = vacancy(path, "capacity", https_proxy="http://\udcff@127.0.0.1:1", NO_PROXY="", no_proxy="")
+    assert (found.exit_code, found.stdout, found.stderr.count("\n")) == (3, "", 1)
+    assert found.stderr.startswith("vacancy: no answer: k8s.invalid: 'utf-8' codec can't encode ")
+
+
+@pytest.mark.parametrize("how", [(), ("--direct",)], ids=["through the proxy", "directly"])
+def test_a_password_in_an_address_stays_unsaid(tmp_path: Path, how: tuple[str, ...]) -> None:
+    path = written(tmp_path / "kubeconfig", "ftp://me:s3cret@h")
+    found = process("-m", "app", "capacity", "--kubeconfig", str(path), *how)
+    assert found.returncode in {2, 3}
+    assert "s3cret" not in found.stderr
+    assert "//h/" in found.stderr or "'h'" in found.stderr
 
 
 def test_who_cannot_log_in_gets_no_answer(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ ROWS: dict[str, tuple[object, str, object, str | None]] = {
     "source": ("auto", "both", "both", "neither"),
     "max-age": (90.0, "61.5", 61.5, "0"),
     "allow-queue-label": (True, "false", False, "no"),
-    "autoscaled": (frozenset(), "a.example.com, b,", frozenset({"a.example.com", "b"}), None),
-    "dynamic": (frozenset(), "a", frozenset({"a"}), None),
+    "autoscaled": (frozenset(), "a.example.com, b,", frozenset({"a.example.com", "b"}), "b,example.com/gpu"),
+    "dynamic": (frozenset(), "a", frozenset({"a"}), "example.com/gpu"),
     "schedulers": (frozenset({"default-scheduler"}), "a,b", frozenset({"a", "b"}), " , "),
     "options-text": (None, "Ask in #{namespace}.", wording("Ask in #{namespace}."), None),
     "options-text-for": (

@@ -219,7 +219,7 @@ class _Resolved(msgspec.Struct, frozen=True, omit_defaults=True, rename={"class_
     """What one name meant at the time; a number that is not known is left out."""
 
     count: int
-    class_name: str
+    class_name: str = ""
     drivers: tuple[str, ...] = ()
     pools: int | None = None
     devices: int | None = None
@@ -232,14 +232,15 @@ _json = msgspec.json.Encoder()
 def audit_annotations(verdict: Verdict, now: float) -> dict[str, str]:
     """What the audit log keeps of a judged pod; the API server puts the webhook's name before each key.
 
-    `snapshot-age-seconds` is "0" for an answer from the live view, and is left out when nothing was looked at.
+    `snapshot-age-seconds` is "0" for an answer from the live view, and is left out when it rests on no device.
+    `resolved` holds every need with a count, judged or not: a name that a device plugin may serve has no class.
     """
     annotations: dict[str, str] = {"verdict": verdict.outcome, "reason": verdict.reason}
     if verdict.snapshot_time is not None:
         annotations["snapshot-age-seconds"] = str(max(0, int(now - verdict.snapshot_time)))
     elif verdict.source:
         annotations["snapshot-age-seconds"] = "0"
-    resolved = {need.name: _resolved(need) for need in verdict.needs if need.class_name}
+    resolved = {need.name: _resolved(need) for need in verdict.needs if need.count}
     if resolved:
         annotations["resolved"] = _json.encode(resolved).decode()
     return annotations

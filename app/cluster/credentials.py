@@ -1,6 +1,7 @@
 """Which cluster, and as whom: a kubeconfig, or the service account of the pod this runs in."""
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,5 +82,5 @@ def credentials(
 
 
 def one_line(error: BaseException) -> str:
-    """What an error says of itself, on one line."""
-    return " ".join(str(error).split())[:200] or type(error).__name__
+    """What an error says of itself, on one line; of an address in it neither name nor password."""
+    return re.sub(r"//[^\s/]*@", "//", " ".join(str(error).split()))[:200] or type(error).__name__

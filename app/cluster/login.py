@@ -14,7 +14,7 @@ from typing import Any
 
 from app.cluster.credentials import BadConfig, Credentials, credentials, one_line
 from app.cluster.kubeconfig import Cluster, Found, User, current, pem
-from app.cluster.proxies import address, proxy
+from app.cluster.proxies import address, proxy, without_login
 from app.cluster.user import Shown, authorization, impersonation, shown
 
 
@@ -38,11 +38,11 @@ def login(kubeconfig: Path | None, context: str | None) -> Login:
     found = _found(origin)
     server = address(found.cluster.server)
     if server is None:
-        raise BadConfig(f"server {found.cluster.server!a}: expected an http or https address")
+        raise BadConfig(f"server {without_login(found.cluster.server)!a}: expected an http or https address")
     try:
         what = shown(found, origin)
         tls = _tls(found, what)
-    except (OSError, ValueError) as error:  # files that are not there, no base64, no certificate
+    except (OSError, ValueError) as error:  # files that are not there, no base64, no certificate, no name of one
         raise BadConfig(f"credentials or certificates cannot be used: {one_line(error)}") from error
     headers = (*authorization(what), *impersonation(found.user))
     return Login(server, tls, headers, proxy(server, found.cluster.proxy_url), found.namespace or "default")
@@ -85,6 +85,7 @@ class _Tls(ssl.SSLContext):
 
 def _tls(found: Found, shown: Shown) -> ssl.SSLContext:
     cluster, tls = found.cluster, _Tls(ssl.PROTOCOL_TLS_CLIENT)
+    cluster.tls_server_name.encode("idna")  # here, for the handshake would leave its socket open
     tls.server_name = cluster.tls_server_name
     if cluster.insecure_skip_tls_verify:
         tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE

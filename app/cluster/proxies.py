@@ -11,11 +11,17 @@ from app.cluster.credentials import BadConfig
 
 def address(text: str) -> urllib.parse.SplitResult | None:
     """An http or https address, taken apart; None: it is none."""
-    with contextlib.suppress(ValueError):  # no port, no IPv6 address
+    with contextlib.suppress(ValueError):  # no port, no IPv6 address, no host of the DNS, no path of ASCII
         found = urllib.parse.urlsplit(text)
         if found.scheme in {"http", "https"} and found.hostname and found.port != 0:
+            found.hostname.encode("idna"), found.path.encode("ascii")
             return found
     return None
+
+
+def without_login(text: str) -> str:
+    """An address as messages may show it: without name and password."""
+    return text.rpartition("@")[2]
 
 
 def proxy(server: urllib.parse.SplitResult, configured: str) -> urllib.parse.SplitResult | None:
@@ -27,7 +33,7 @@ def proxy(server: urllib.parse.SplitResult, configured: str) -> urllib.parse.Spl
         return None
     found = address(text if "://" in text else f"http://{text}")
     if found is None or found.scheme != "http":
-        raise BadConfig(f"proxy {text.rpartition('@')[2]!a}: expected http://HOST:PORT")  # before it: name and password
+        raise BadConfig(f"proxy {without_login(text)!a}: expected http://HOST:PORT")
     return found
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import os
+import re
 import subprocess
 import sys
 import urllib.parse
@@ -9,7 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from app.cluster.credentials import Credentials
+from app.cluster.credentials import BadConfig, Credentials
 from app.cluster.kubeconfig import Found, Plugin, User, pem
 
 PLUGIN_SECONDS = 60.0
@@ -124,9 +125,12 @@ def authorization(shown: Shown) -> Iterator[tuple[str, str]]:
 
 
 def impersonation(user: User) -> Iterator[tuple[str, str]]:
-    """Whom the request acts as; to leave it out would be to ask with other rights."""
+    """Whom the request acts as; to leave it out would be to ask with other rights. Raises BadConfig."""
     named = {"Impersonate-User": [user.as_user], "Impersonate-Uid": [user.as_uid]}
     named["Impersonate-Group"] = user.as_groups or []
     for key, values in (user.as_user_extra or {}).items():
         named[f"Impersonate-Extra-{urllib.parse.quote(key, safe='')}"] = values
-    yield from ((name, value) for name, values in named.items() for value in values if value)
+    for name, value in ((name, value) for name, values in named.items() for value in values if value):
+        if re.search(r"[\0-\x1f\x7f]", value):
+            raise BadConfig(f"{name} {value[:40]!a}: expected a text without control characters")
+        yield name, value

@@ -8,9 +8,10 @@ from operator import attrgetter
 from typing import TypeVar
 
 from app.dra.demand import Ask
-from app.dra.judgement import ANYBODY, Finding, Source, World, find
+from app.dra.judgement import ANYBODY, Finding, Source, World, find, never_refused, total
 from app.dra.names import Name, names
 from app.dra.parts import NO_PARTS, Parts, PartsSum
+from app.dra.places import Places, places
 from app.dra.pools import PoolState
 from app.dra.reasons import Reason
 from app.dra.snapshot import status_vacancy
@@ -82,6 +83,8 @@ class ClassCapacity:
     """The counts of each driver's pools together."""
     parts: Parts = NO_PARTS
     """What is left of devices that are given away in parts, where that was counted."""
+    never_refused: Reason | None = None
+    """Why nobody is refused its devices, free or not, whatever they ask by; None: they may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +108,16 @@ def class_capacities(world: World, now: float) -> Iterator[ClassCapacity | None]
     What the world hears in such a moment is in the rows that follow; the line of a class is of one moment.
     """
     world.witness.advance(now)
+    known_places = yield from places(world.witness.pools(), world.witness.nodes.names())
     for name, declares in sorted((known.name, known.declares) for known in world.witness.classes):
         yield None
         if world.witness.has_class(name):
-            yield from _class_capacity(name, declares, world, now)
+            yield from _class_capacity(name, declares, world, known_places, now)
 
 
-def _class_capacity(name: str, declares: str, world: World, now: float) -> Iterator[ClassCapacity | None]:
+def _class_capacity(
+    name: str, declares: str, world: World, known_places: Places, now: float
+) -> Iterator[ClassCapacity | None]:
     finding = find(Ask(name), ANYBODY, world, now)
     tally = finding.tally
     held, far = tally.held, _out_of_reach(tally, world, now)
@@ -122,7 +128,7 @@ def _class_capacity(name: str, declares: str, world: World, now: float) -> Itera
         some.append(sorted((_row(p, finding, far[p], world, now) for p in pools if p in tally.pools), key=_NAME))
         for _ in parts.add(pools, world, now):
             yield None
-    counts = _counts_of_class(finding, held, [row for rows in some for row in rows])
+    counts = _counts_of_class(finding, total(tally, world), held, [row for rows in some for row in rows])
     for others in _some_at_a_time(_others(tally)):
         yield None
         some.append(sorted((_unknown_row(*other) for other in others), key=_NAME))
@@ -134,7 +140,7 @@ def _class_capacity(name: str, declares: str, world: World, now: float) -> Itera
         rows.append(row)
         known = drivers.get(row.driver)
         drivers[row.driver] = row.counts if known is None else known + row.counts
-    of_devices = yield from spreads(tally, now)
+    of_devices = yield from spreads(tally, known_places, now)
     yield ClassCapacity(
         name=name,
         extended_resource_name=declares,
@@ -145,10 +151,11 @@ def _class_capacity(name: str, declares: str, world: World, now: float) -> Itera
         age_seconds=None if finding.counted_at is None else max(0.0, now - finding.counted_at),
         source=finding.source,
         pools=tuple(rows),
-        names=tuple(names(name, declares, world.witness, now)),
+        names=tuple(names(name, declares, world, now)),
         spreads=of_devices,
         drivers=tuple(drivers.items()),
-        parts=parts.parts(),
+        parts=parts.parts(known_places),
+        never_refused=never_refused([name], world),
     )
 
 
@@ -159,18 +166,18 @@ def _some_at_a_time(items: Iterable[_T]) -> Iterator[list[_T]]:
         yield listed[start : start + POOLS_AT_ONCE]
 
 
-def _counts_of_class(finding: Finding, held: int, rows: list[PoolCapacity]) -> Counts:
+def _counts_of_class(finding: Finding, matching: int | None, held: int, rows: list[PoolCapacity]) -> Counts:
     """What can be said of a whole class: not what is left if that is unknown, nor a total if more may match."""
-    tally, free = finding.tally, finding.free
-    if not tally.certain():
+    free = finding.free
+    if matching is None:
         return Counts(available=free)
     if not finding.source:
-        return Counts(tally.total)
+        return Counts(matching)
     if finding.source == Source.POOL_STATUS:
         allocated = _sum(row.counts.allocated for row in rows)
         unavailable = _sum(row.counts.unavailable for row in rows)
-        return Counts(tally.total, allocated, free, None if finding.vacancy is Vacancy.UNKNOWN else unavailable)
-    return Counts(tally.total, held, free, None if free is None else tally.total - held - free)
+        return Counts(matching, allocated, free, None if finding.vacancy is Vacancy.UNKNOWN else unavailable)
+    return Counts(matching, held, free, None if free is None else matching - held - free)
 
 
 def _plus(one: int | None, other: int | None) -> int | None:

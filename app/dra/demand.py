@@ -177,6 +177,12 @@ def pod_demand(pod: Pod, namespace: str, catalog: Catalog, lookups: Lookups, now
     )
 
 
+def undeclared(pod: Pod, catalog: Catalog, now: float) -> tuple[str, ...]:
+    """Names a pod asks for that no class declares and no node is known to serve: perhaps a typing mistake."""
+    names = (total.name for total in resource_totals(pod.spec) if total.implicit_class is None)
+    return tuple(name for name in names if not catalog.claimants(name) and catalog.plugin_node(name, now) is None)
+
+
 def _resource_need(total: ResourceTotal, catalog: Catalog, now: float) -> Need | None:
     """The need behind an extended resource name; None: no class declares it, so DRA has nothing to do with it."""
     implicit = total.implicit_class

@@ -3,9 +3,10 @@
 The judgement asks per pool and per status; here the same is put into words for a person who looks after the driver.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
+from app.dra.demand import Ask
 from app.dra.judgement import Source, World
 from app.dra.pools import Condition, PoolState
 from app.dra.snapshot import DriverStatus, Problem, fresh
@@ -71,6 +72,26 @@ def driver_views(world: World, now: float) -> Iterator[DriverView | None]:
                     unknown.append(UnknownPool(pool.name, _wrong(pool)))
         state, words = _counted(world.snapshot.statuses.get(driver), world, now)
         yield DriverView(driver, source_in_use(driver, world, now), state, words, tuple(unknown), count)
+
+
+def unknown_entries(world: World) -> Iterator[str | None]:
+    """What `autoscaled` and `dynamic` list that is neither driver nor class now, as `SETTING=NAME`; None: as above."""
+    for setting, listed in (("autoscaled", world.policy.autoscaled), ("dynamic", world.policy.dynamic)):
+        for name in sorted(listed):
+            if not (
+                world.witness.has_class(name) or name in world.witness.drivers() or (yield from _meant(name, world))
+            ):
+                yield f"{setting}={name}"
+
+
+def _meant(driver: str, world: World) -> Generator[None, None, bool]:
+    """Whether a class is for the devices of that driver, which has no slices before its first node comes."""
+    for known in list(world.witness.classes):
+        yield
+        tally = world.witness.tally(Ask(known.name))
+        if tally.excludes("") and not tally.excludes(driver):
+            return True
+    return False
 
 
 def source_in_use(driver: str, world: World, now: float) -> str:

@@ -76,14 +76,17 @@ class Audience(Value, frozen=True):
 # --- Sentences ------------------------------------------------------------------------------------------------------
 
 
-def sentence(verdict: Verdict, audience: Audience, now: float) -> str:
-    """The whole answer in one line under 600 characters; for a pod that is full or never fits it is the refusal."""
+def sentence(verdict: Verdict, audience: Audience, now: float, undeclared: tuple[str, ...] = ()) -> str:
+    """The whole answer in one line under 600 characters; for a pod that is full or never fits it is the refusal.
+
+    `undeclared`: names the pod asks for that are none of a device, where it asks for no other.
+    """
     match verdict.outcome:
         case Outcome.FULL | Outcome.NEVER:
             return refusal(verdict, audience, now)
         case Outcome.ROOM:
             need = _leading_need(verdict)
-            facts = f": {_free(need)}, {_counted(verdict, audience, now)}" if need else ""
+            facts = f": {_free(need)}, {_counted(verdict, audience, now)}" if need else _undeclared(undeclared)
             return f"{_headline(verdict, need, PHRASES[verdict.reason])}{facts}."
         case Outcome.UNKNOWN:
             need = _leading_need(verdict)
@@ -242,6 +245,12 @@ def _facts(verdict: Verdict, need: NeedVerdict | None, audience: Audience, now: 
         return evidence(need, audience)
     too_many = f", and no node has {number(need.count)} of them in total" if need.never_fits else ""
     return f"{evidence(need, audience)}, {_counted(verdict, audience, now)}{too_many}"
+
+
+def _undeclared(names: tuple[str, ...]) -> str:
+    """`: no device class declares example.com/gpus`; only the first of several is named."""
+    more = f", nor {counted_noun(len(names) - 1, 'more name')}" if len(names) > 1 else ""
+    return f": no device class declares {shortened(names[0], DETAIL_LIMIT)}{more}" if names else ""
 
 
 def _all_taken(need: NeedVerdict) -> str:

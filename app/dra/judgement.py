@@ -5,6 +5,7 @@ room decides whom to believe (the source) and how the parts of a pod's demand go
 """
 
 import enum
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -87,8 +88,29 @@ def demand_and_verdict(
     demand = pod_demand(pod, namespace, witness, lookups, now)
     if not demand.needs:
         return demand, NOTHING_ASKED
+    verdict = decide(demand, world, now)
     reason = out_of_scope(pod, world.policy.scope, witness.server_minor)
-    return demand, decide(demand, world, now) if reason is None else Verdict(Outcome.UNKNOWN, reason)
+    return demand, verdict if reason is None else _set_aside(verdict, reason)
+
+
+def _set_aside(verdict: Verdict, reason: Reason) -> Verdict:
+    """The verdict for a pod out of scope: what each need means is on record, whether it is met is not said."""
+    needs = (
+        NeedVerdict(
+            name=need.name,
+            field=need.field,
+            count=need.count,
+            outcome=Outcome.UNKNOWN,
+            reason=reason,
+            class_name=need.class_name,
+            total=need.total,
+            pools=need.pools,
+            drivers=need.drivers,
+            memory=need.memory,
+        )
+        for need in verdict.needs
+    )
+    return Verdict(Outcome.UNKNOWN, reason, tuple(needs))
 
 
 NO_DEMAND = PodDemand()
@@ -215,6 +237,19 @@ def _together(parts: list[tuple[Vacancy, Reason]]) -> tuple[Vacancy, Reason]:
             if vacancy is wanted:
                 return vacancy, reason
     return Vacancy.EMPTY, Reason.NoMatchingDevice
+
+
+def total(tally: Tally, world: World) -> int | None:
+    """How many devices match, over all pools; None: not known."""
+    return tally.total if tally.certain() and world.witness.devices_unknown is None else None
+
+
+def never_refused(classes: Iterable[str], world: World) -> Reason | None:
+    """Why nobody is refused what one of these classes serves, free or not, as `_judged` has it; None: they may be."""
+    for names, reason in ((world.policy.dynamic, Reason.Dynamic), (world.policy.autoscaled, Reason.Autoscaled)):
+        if names and any(_serves(world.witness.tally(Ask(name)), names) for name in classes):
+            return reason
+    return None
 
 
 def _judged(need: Need, demand: PodDemand, world: World, now: float) -> tuple[NeedVerdict, list[Finding]]:

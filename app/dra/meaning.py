@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from app.dra.classes import IMPLICIT_PREFIX
 from app.dra.demand import Ask, Need
-from app.dra.judgement import ANYBODY, Finding, World, decide, find
-from app.dra.names import holding_back
+from app.dra.judgement import ANYBODY, Finding, World, decide, find, never_refused, total
+from app.dra.names import holding_back, named
+from app.dra.places import places
 from app.dra.reasons import Reason
 from app.dra.spreads import Spread, spreads
 from app.dra.vacancy import Vacancy
@@ -41,9 +42,13 @@ class Meaning:
     """The class because of which a winner that is full, or matches no device, does not lead to a refusal."""
     plugin_node: str = ""
     """A node that may serve the name by device plugin: it is not judged."""
+    never_refused: Reason | None = None
+    """Why nobody who asks by the name is refused, free or not; None: they may be."""
     drivers: tuple[str, ...] = ()
     pools: int = 0
-    devices: int = 0
+    """Those with matching devices, and those that may have some."""
+    devices: int | None = 0
+    """None: not known."""
     spreads: tuple[Spread, ...] = ()
     verdict: NeedVerdict | None = None
 
@@ -67,26 +72,36 @@ def meaning_in_steps(name: str, world: World, now: float) -> Iterator[Meaning | 
     """The same, and before it None: moments to let others work, as every device may have to be looked at."""
     witness = world.witness
     witness.advance(now)
-    plugin_node = witness.plugin_node(name, now) or ""
-    names = witness.claimants(name) if "/" in name else (name,) if witness.has_class(name) else ()
+    known = named(name, world, now)
+    names = known.claimants if "/" in name else (name,) if witness.has_class(name) else ()
     if not names:
-        yield Meaning(name, plugin_node=plugin_node)
+        yield Meaning(name, plugin_node=known.plugin_node, never_refused=known.never_refused)
         return
     findings = [find(Ask(class_name), ANYBODY, world, now) for class_name in names]
     tally = findings[0].tally
-    unjudged = _obstacle(name, plugin_node, world)
-    need = Need(name, "", 1, tuple(Ask(n) for n in names), claimed_name=True, unjudged=unjudged, detail=plugin_node)
+    need = Need(
+        name,
+        "",
+        1,
+        tuple(Ask(n) for n in names),
+        claimed_name=True,
+        unjudged=_obstacle(name, known.plugin_node, world),
+        detail=known.plugin_node,
+    )
+    pools = tally.concerned()
     found = Meaning(
         name=name,
         claimants=tuple(_claimant(finding, name, names[0], world) for finding in findings),
         held_back_by=holding_back(names, {f.tally.ask.class_name: f.vacancy for f in findings}),
-        plugin_node=plugin_node,
-        drivers=tally.drivers(),
-        pools=len(tally.pools),
-        devices=tally.total,
+        plugin_node=known.plugin_node,
+        never_refused=known.never_refused if "/" in name else never_refused(names, world),
+        drivers=tuple(sorted({pool.driver for pool in pools})),
+        pools=len(pools),
+        devices=total(tally, world),
         verdict=decide(replace(ANYBODY, needs=(need,)), world, now).needs[0],
     )
-    yield dataclasses.replace(found, spreads=(yield from spreads(tally, now)))
+    known_places = yield from places(witness.pools(), witness.nodes.names())
+    yield dataclasses.replace(found, spreads=(yield from spreads(tally, known_places, now)))
 
 
 def _obstacle(name: str, plugin_node: str, world: World) -> Reason | None:
@@ -112,6 +127,6 @@ def _claimant(finding: Finding, name: str, winner: str, world: World) -> Claiman
         why=why,
         vacancy=finding.vacancy,
         reason=finding.reason,
-        total=finding.standing.total if finding.source else None,
+        total=total(finding.tally, world),
         free=finding.free,
     )

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from app.dra.classes import IMPLICIT_PREFIX
+from app.dra.judgement import World, never_refused
+from app.dra.reasons import Reason
 from app.dra.vacancy import Vacancy
-from app.dra.witness import Witness
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,15 +19,28 @@ class Name:
     claimants: tuple[str, ...]
     """Classes the scheduler may resolve it to, the winner by the rule first."""
     plugin_node: str
-    """A node that may serve it by device plugin, so that nobody who asks by it is refused; empty: none."""
+    """A node that may serve it by device plugin; empty: none."""
+    never_refused: Reason | None = None
+    """Why nobody who asks by it is refused, free or not; None: they may be."""
 
 
-def names(class_name: str, declares: str, witness: Witness, now: float) -> Iterator[Name]:
+def names(class_name: str, declares: str, world: World, now: float) -> Iterator[Name]:
     """The names of a class; `declares`: the explicit one, if any."""
-    implicit = IMPLICIT_PREFIX + class_name
     if declares:
-        yield Name(declares, True, witness.claimants(declares), witness.plugin_node(declares, now) or "")  # noqa: FBT003 - the field says it
-    yield Name(implicit, False, witness.claimants(implicit), witness.plugin_node(implicit, now) or "")  # noqa: FBT003 - the same
+        yield named(declares, world, now)
+    yield named(IMPLICIT_PREFIX + class_name, world, now)
+
+
+def named(text: str, world: World, now: float) -> Name:
+    """What a name leads to."""
+    claimants, plugin_node = world.witness.claimants(text), world.witness.plugin_node(text, now) or ""
+    return Name(
+        text=text,
+        explicit=not text.startswith(IMPLICIT_PREFIX),
+        claimants=claimants,
+        plugin_node=plugin_node,
+        never_refused=Reason.DevicePlugin if plugin_node else never_refused(claimants, world),
+    )
 
 
 def holding_back(claimants: tuple[str, ...], vacancies: Mapping[str, Vacancy]) -> str:

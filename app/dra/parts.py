@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from app.dra.counters import Consumption
 from app.dra.judgement import World
+from app.dra.places import Places
 from app.dra.pools import DeviceState, PoolState, SliceState
 from app.dra.quantity import Quantity, parse_quantity
 from app.dra.snapshot import fresh
@@ -19,7 +21,10 @@ KINDS_AT_MOST = 32
 """Of partition types and of capacities: as many as one pool status may list."""
 
 PARTITIONS_AT_MOST = 8000
-"""Looked at for one class: 2.4 us each, pool by pool (measured), and a node has hundreds. More: nothing is said."""
+"""Looked at for one class: 2.4 us each (measured), and a node has hundreds. More: nothing is said."""
+
+PARTITIONS_AT_ONCE = 300
+"""Between two moments in which others may work: a rack published as one pool has thousands."""
 
 _TYPES = ("profile", "type")
 """Attributes that drivers tell their partitions apart by, the more exact one first."""
@@ -32,6 +37,8 @@ class Partitions:
     type: str
     total: int
     allocatable: int
+    private: bool = False
+    """Not for readers from whom names are hidden: the type names a pool or node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +77,7 @@ class PartsSum:
             if self.seen_live and pool.counting:
                 self._looked_at += len(pool.counting)
                 if self._looked_at <= PARTITIONS_AT_MOST:
-                    self._add_live(pool)
+                    yield from self._add_live(pool)
                     yield
             status = world.snapshot.statuses.get(pool.driver)
             counted = status.pools.get(pool.name) if status is not None else None
@@ -79,30 +86,39 @@ class PartsSum:
             if counted.generation == pool.generation and fresh(status, now, world.policy.max_age_seconds):
                 self._add_counted(counted)
 
-    def parts(self) -> Parts:
+    def parts(self, places: Places) -> Parts:
         """All together."""
         partitions = self._partitions if self._looked_at <= PARTITIONS_AT_MOST else {}
         return Parts(
-            partitions=tuple(Partitions(name, *numbers) for name, numbers in sorted(partitions.items())),
+            partitions=tuple(
+                Partitions(name, *numbers, private=places.named_in(name))
+                for name, numbers in sorted(partitions.items())
+            ),
             shared=tuple(
                 SharedCapacity(name, _text(total), _text(available))
                 for name, (total, available) in sorted(self._shared.items())
             ),
         )
 
-    def _add_live(self, pool: PoolState) -> None:
-        """Of each type as many as fit one after the other, as a pool status counts them."""
-        by_type: dict[str, list[DeviceState]] = {}
-        for device in pool.counting:
+    def _add_live(self, pool: PoolState) -> Iterator[None]:
+        """Of each type as many as fit one after the other, as a pool status counts them; of one moment."""
+        left_now = pool.counters.copy()
+        now = [(device, not device.holders and not device.taints) for device in pool.counting]
+        by_type: dict[str, list[Consumption | None]] = {}
+        for number, (device, free) in enumerate(now, 1):
             if name := _type(device):
-                by_type.setdefault(name, []).append(device)
-        for name, devices in by_type.items():
-            left, fits = pool.counters.copy(), 0
-            for device in devices:
-                if not device.holders and not device.taints and left.fit(device.consumes):
-                    left.take(device.consumes)
+                by_type.setdefault(name, []).append(device.consumes if free else None)
+            if number % PARTITIONS_AT_ONCE == 0:
+                yield
+        for name, partitions in by_type.items():
+            left, fits = left_now.copy(), 0
+            for number, consumed in enumerate(partitions, 1):
+                if consumed is not None and left.fit(consumed):
+                    left.take(consumed)
                     fits += 1
-            _sum_up(self._partitions, name, len(devices), fits)
+                if number % PARTITIONS_AT_ONCE == 0:
+                    yield
+            _sum_up(self._partitions, name, len(partitions), fits)
 
     def _add_counted(self, counted: PoolStatus) -> None:
         for entry in () if self.seen_live else counted.partition_summary or ():

@@ -228,6 +228,10 @@ class Tally:
         """Those that hold none for certain."""
         return self._uncertain_in.keys() - self.pools.keys()
 
+    def concerned(self) -> set[PoolState]:
+        """These, and pools of which it is not known, or will never be."""
+        return self.candidates() | self.blocking.keys() | self.unusable()
+
     def candidate_drivers(self) -> list[str]:
         """Drivers of these."""
         return sorted({**self._drivers, **self._uncertain_drivers})

@@ -4,6 +4,7 @@ All of it is one line of printable ASCII. What comes from an object may be of an
 """
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from app.dra.reasons import Reason
@@ -47,6 +48,16 @@ PHRASES: Final = {
 }
 """What stands beside the name of a reason wherever a person reads it."""
 
+NEVER_REFUSED: Final = {
+    Reason.DevicePlugin: "device plugin",
+    Reason.Autoscaled: "autoscaled",
+    Reason.Dynamic: "dynamic",
+}
+"""Why nobody is refused, however full it is, in a word or two."""
+
+SHOWN_AT_MOST: Final = 4
+"""Of others that are named in a line; the rest is counted."""
+
 _NAMES_NODE_OR_POOL: Final = frozenset(
     {Reason.DevicePlugin, Reason.PoolIncomplete, Reason.PoolInvalid, Reason.OutOfReach},
 )
@@ -82,6 +93,20 @@ def number(value: int) -> str:
 def counted_noun(value: int, noun: str) -> str:
     """`1 pool`, `2 pools`."""
     return f"{number(value)} {noun}{'' if value == 1 else 's'}"
+
+
+def some(names: Sequence[str]) -> str:
+    """`gpu-a, gpu-b and 5 more`."""
+    shown, more = names[:SHOWN_AT_MOST], len(names) - SHOWN_AT_MOST
+    return f"{', '.join(shown)} and {number(more)} more" if more > 0 else ", ".join(shown)
+
+
+def behind(devices: int | None, pools: int, drivers: Sequence[str]) -> str:
+    """What stands behind a class: `8 devices in 2 pools of gpu.example.com`. None: how many is not known."""
+    if devices == 0:
+        return "no device at present"
+    many = "an unknown number of devices" if devices is None else counted_noun(devices, "device")
+    return f"{many} in {counted_noun(pools, 'pool')} of {some(drivers)}" if drivers else many
 
 
 def age(seconds: float) -> str:

@@ -60,6 +60,7 @@ class Meaning(Value, frozen=True):
     name: str
     """Extended resource; empty: asked for by class, in a claim. Only the pod knows how it calls its claims."""
     class_name: str
+    """Empty: not known, as where a device plugin may serve the name."""
     drivers: tuple[str, ...]
     memory: tuple[str, str] | None
     """Smallest and largest among the matching devices; None: not known."""
@@ -131,7 +132,7 @@ class _Resolved(msgspec.Struct, frozen=True, rename={"class_name": "class"}):
     """What `resolved` says of one name."""
 
     count: Annotated[int, msgspec.Meta(ge=0, le=_MOST_DEVICES)]
-    class_name: str
+    class_name: str = ""
     drivers: tuple[str, ...] = ()
     devices: Annotated[int, msgspec.Meta(ge=0, le=_MOST_DEVICES)] | None = None
     memory: tuple[str, str] | None = None

@@ -33,7 +33,7 @@ class AskReport(Struct, frozen=True, rename={"class_name": "class"}):
 
     name: str | None
     """Extended resource; null: asked for by class, in a claim."""
-    class_name: str
+    class_name: str | None
     drivers: tuple[str, ...]
     memory: tuple[str, str] | None
     """Of one device: the smallest and the largest that matched."""
@@ -53,7 +53,7 @@ class NamespaceReport(Struct, frozen=True):
 class MeaningReport(Struct, frozen=True, rename={"class_name": "class"}):
     """One of the things a name meant to pods that were created."""
 
-    class_name: str
+    class_name: str | None
     memory: tuple[str, str] | None
     pods: int
     count: int
@@ -141,7 +141,7 @@ def _ask(meaning: Meaning, sums: _Sums) -> AskReport:
     known = [each for _, total in sums for each in total.devices or ()]
     return AskReport(
         name=meaning.name or None,
-        class_name=meaning.class_name,
+        class_name=meaning.class_name or None,
         drivers=meaning.drivers,
         memory=meaning.memory,
         devices=(min(known), max(known)) if known else None,
@@ -168,7 +168,7 @@ def _meaning(
     class_name: str, memory: tuple[str, str] | None, pods: Sequence[tuple[Meaning, str, Sum]]
 ) -> MeaningReport:
     return MeaningReport(
-        class_name=class_name,
+        class_name=class_name or None,
         memory=memory,
         pods=sum(total.pods for _, _, total in pods),
         count=sum(total.count for _, _, total in pods),

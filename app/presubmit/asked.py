@@ -8,7 +8,7 @@ import msgspec
 from app.dra.objects import ObjectMeta, Pod, View
 from app.dra.words import number
 from app.dra.workloads import as_admitted, pod_of_workload, queued
-from app.presubmit.manifest import Document, ManifestError, decode
+from app.presubmit.manifest import Document, decode, unreadable
 from app.presubmit.templates import pod_templates
 
 CLAIM_VERSIONS = frozenset({"resource.k8s.io/v1", "resource.k8s.io/v1beta2"})
@@ -27,11 +27,19 @@ class Asked:
     """What of a workload the answer is for: `each of 3 replicas alone`; empty for a pod."""
     template: str = ""
     """Where in a custom resource the template is, as in `spec.workerGroupSpecs[0].template`; empty for other kinds."""
+    template_bytes: int = 0
+    """Of its pod as JSON, with what it inherits, which may be written once for all; 0 for other kinds."""
 
 
 def asked(documents: Iterable[Document], namespace: str) -> tuple[Asked, ...]:
     """The pods of the documents, in their order; `namespace` for those that name none. Raises ManifestError."""
-    return tuple(found for document in documents for found in _asked(document, document.namespace or namespace))
+    return tuple(each_asked(documents, namespace))
+
+
+def each_asked(documents: Iterable[Document], namespace: str) -> Iterator[Asked]:
+    """The same, one by one: a short text may ask for very many."""
+    for document in documents:
+        yield from _asked(document, document.namespace or namespace)
 
 
 def concerning(documents: Iterable[Document]) -> tuple[tuple[Document, ...], tuple[str, ...]]:
@@ -70,9 +78,9 @@ def _asked(document: Document, namespace: str) -> Iterator[Asked]:
         for template in pod_templates(document.api_version, kind, document.json):
             labels = decode(document, _Object).metadata.labels
             pod = queued(as_admitted(msgspec.json.decode(template.pod, type=Pod)), labels)
-            yield Asked(name, namespace, kind, pod, _note(template.replicas), template.path)
+            yield Asked(name, namespace, kind, pod, _note(template.replicas), template.path, len(template.pod))
     except (msgspec.DecodeError, RecursionError) as error:
-        raise ManifestError(f"{document.source}: {kind}: {error}") from error
+        raise unreadable(document, error) from error
 
 
 def _note(replicas: int | None) -> str:

@@ -12,6 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from app.dra.objects import View
+from app.dra.words import DETAIL_LIMIT, shortened
 from app.presubmit.yaml_reader import YamlError, YamlMapping, read_yaml
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -68,7 +69,12 @@ def decode(document: Document, view: type[T]) -> T:
     try:
         return msgspec.json.decode(document.json, type=view)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise ManifestError(f"{document.source}: {document.kind}: {error}") from error
+        raise unreadable(document, error) from error
+
+
+def unreadable(document: Document, error: Exception) -> ManifestError:
+    """That the object is not as its kind has it. Anybody may have written the kind, also to steer a terminal."""
+    return ManifestError(f"{document.source}: {shortened(document.kind, DETAIL_LIMIT)}: {error}")
 
 
 class _Metadata(View, frozen=True):
@@ -121,6 +127,8 @@ def _yaml_objects(value: object, file: str, line: int, kind: str = "", version: 
         header = _header.decode(json)
     except (msgspec.DecodeError, RecursionError) as error:
         raise ManifestError(f"{source}: {error}") from error
+    except ValueError as error:  # more digits than Python writes, half of a surrogate pair
+        raise ManifestError(f"{source}: a number or a text that cannot be written as JSON") from error
     kind, version, is_list = header.typed(kind, version)
     if not is_list:
         yield _document(header, kind, version, source, json)

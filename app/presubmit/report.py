@@ -62,10 +62,10 @@ class Report(Struct, frozen=True):
     checks: tuple[Check, ...]
 
 
-def check(asked: Asked, verdict: Verdict, audience: Audience, now: float) -> Check:
-    """One entry of the report."""
+def check(asked: Asked, verdict: Verdict, audience: Audience, now: float, undeclared: tuple[str, ...] = ()) -> Check:
+    """One entry of the report; `undeclared`: see `explain.sentence`."""
     audience = replace(audience, namespace=asked.namespace)
-    message = sentence(verdict, audience, now)
+    message = sentence(verdict, audience, now, undeclared)
     counted_at = verdict.snapshot_time
     return Check(
         name=asked.name,

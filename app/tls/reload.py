@@ -70,7 +70,7 @@ class CertificateFolder:
             match self.reload():
                 case Replaced():
                     kept = ""
-                    _log.info("certificate replaced", extra={"facts": {"ends": self.serving.not_after}})
+                    _log.info("certificate replaced", extra={"facts": {"ends": self.serving.ends}})
                 case Kept(problem) if problem != kept:
                     kept = problem
                     _log.warning("certificate kept", extra={"facts": {"problem": problem}})

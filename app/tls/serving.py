@@ -12,6 +12,7 @@ import ssl
 from collections.abc import Iterator
 from typing import NoReturn
 
+from app.presubmit.report import timestamp
 from app.tls.expiry import not_after
 
 # What OpenSSL says to another key of the same type, of another curve, of another type.
@@ -49,6 +50,11 @@ class ServingCertificate:
     def not_after(self) -> float | None:
         """When the certificate that is served ends, epoch seconds; None: there is none."""
         return None if self._pair is None else self._pair.not_after
+
+    @property
+    def ends(self) -> str:
+        """The same for the log: RFC 3339; empty: there is none."""
+        return "" if self._pair is None else timestamp(self._pair.not_after)
 
     def show(self, pair: Pair) -> None:
         """Show this one from now on. Connections that exist go on as they are."""

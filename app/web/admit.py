@@ -38,8 +38,9 @@ from app.admission.review import (
     encode_response,
 )
 from app.dra.demand import ClaimReferences, Lookups, PodDemand, claim_references
+from app.dra.explain import HEADLINE_LIMIT
 from app.dra.judgement import World, demand_and_verdict
-from app.dra.objects import Pod
+from app.dra.objects import ObjectMeta, Pod
 from app.dra.reasons import Reason
 from app.dra.verdict import Outcome, Verdict
 from app.dra.wake import WakeQueue
@@ -215,8 +216,15 @@ class AdmissionDoor:
         is_repeat = owner is not None and self._repeats.is_repeat(owner.uid, self._now())
         self._counts.refused(is_repeat=is_repeat)
         if not is_repeat:
-            name = f"{owner.kind}/{owner.name}" if owner else ""
-            facts = {"uid": request.uid, "namespace": request.namespace, "owner": name, "reason": decision.reason or ""}
+            metadata = request.pod.metadata if request.pod else ObjectMeta()
+            facts = {
+                "uid": request.uid,
+                "namespace": request.namespace,
+                "owner": f"{owner.kind}/{owner.name}" if owner else "",
+                "name": metadata.name or metadata.generate_name,
+                "reason": decision.reason or "",
+                "message": decision.status.message[:HEADLINE_LIMIT] if decision.status else "",
+            }
             _log.info("refused", extra={"facts": {fact: _brief(text) for fact, text in facts.items()}})
 
     def _counted(self, decision: Decision) -> Decision:

@@ -44,6 +44,10 @@ class ClassReport(Counted, frozen=True, rename="camel"):
     source: str
     listed_not_counted: int
     """Devices the pool statuses call available that do not count: of another kind, or no longer fitting."""
+    never_refused: str
+    """Why nobody who asks by its name (the one it declares, else its implicit one) is refused; empty: they may be."""
+    shadowed_by: str
+    """The class that the name it declares leads to instead; empty: to this one."""
     pools: tuple[PoolReport, ...]
 
 
@@ -70,6 +74,8 @@ def counted(source: str, age_seconds: float | None) -> str:
 
 def class_report(each: "ClassCapacity", *, hide_names: bool) -> ClassReport:
     """The line of one class, and those of its pools, in their wire form."""
+    name = each.names[0] if each.names else None
+    winner = name.claimants[0] if name and name.explicit and name.claimants else each.name
     return ClassReport(
         total=each.counts.total,
         allocated=each.counts.allocated,
@@ -82,6 +88,8 @@ def class_report(each: "ClassCapacity", *, hide_names: bool) -> ClassReport:
         age_seconds=each.age_seconds,
         source=each.source,
         listed_not_counted=each.listed,
+        never_refused=(name.never_refused if name else each.never_refused) or "",
+        shadowed_by="" if winner == each.name else winner,
         pools=tuple(_pool_report(pool, hide_names=hide_names) for pool in each.pools),
     )
 

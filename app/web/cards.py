@@ -12,23 +12,17 @@ from app.dra.capacity import ClassCapacity
 from app.dra.names import holding_back
 from app.dra.parts import Parts
 from app.dra.reasons import Reason
-from app.dra.spreads import Spread
+from app.dra.spreads import WELL_KNOWN, Spread
 from app.dra.vacancy import Vacancy
-from app.dra.words import PHRASES, counted_noun, number
+from app.dra.words import NEVER_REFUSED, PHRASES, behind, counted_noun, number, some
 from app.web.capacity import ClassReport, PoolReport, counted
 from app.web.history import Samples, in_words, line
 from app.web.table import Table
-
-SHOWN_AT_MOST = 4
-"""Of others that are named in a line; the rest is counted."""
 
 SPREADS_AT_MOST = 6
 
 OPEN_AT_MOST = 4
 """Pools that are shown at once; more are folded."""
-
-_FIRST = ("productname", "model", "type", "profile", "memory")
-"""What a reader wants to know first of a device, as drivers call it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,30 +88,32 @@ class Cards:
     def card(self, row: ClassReport, samples: Samples, *, with_pools: bool) -> Card:
         """The card of one class."""
         facts = self._facts[row.name]
-        spreads = [each for each in facts.spreads if not (self.hide_names and each.names_places)]
+        spreads = [each for each in facts.spreads if not (self.hide_names and each.private)]
         taken_at = None if row.age_seconds is None else self.table.made_at - row.age_seconds
         return Card(
             row=row,
             big=_big(row),
             bar=_bar(row),
             rest=_rest(row),
-            why=tuple(self._why(row)),
+            why=tuple(self._why(row, facts)),
             counted=counted(row.source, row.age_seconds),
             counted_at="" if taken_at is None else f"{datetime.fromtimestamp(taken_at, UTC):%Y-%m-%dT%H:%M:%SZ}",
             line=line(samples, row.total),
             line_in_words=in_words(samples),
             names=tuple(self._names(facts)),
             behind=_behind(row),
-            unequal=any(each.differs for each in spreads),
+            unequal=any(each.differs for each in facts.spreads),
             kinds=tuple(_kinds(spreads)),
-            parts=tuple(_parts(facts.parts)),
+            parts=tuple(_parts(facts.parts, hide_names=self.hide_names)),
             pools=_pools(row.pools),
             pool_rows=row.pools if with_pools else None,
             open=len(row.pools) <= OPEN_AT_MOST,
         )
 
-    def _why(self, row: ClassReport) -> Iterator[str]:
-        """Why the number is what it is, where it does not speak for itself."""
+    def _why(self, row: ClassReport, facts: ClassCapacity) -> Iterator[str]:
+        """Why the number is what it is, where it does not speak for itself, and what does not follow from it."""
+        if facts.never_refused:
+            yield f"never refused: {NEVER_REFUSED[facts.never_refused]}"
         if row.vacancy in (Vacancy.UNKNOWN, Vacancy.EMPTY):
             yield PHRASES[Reason(row.reason)]
         elif row.available is None:
@@ -140,14 +136,16 @@ class Cards:
                 ]
                 lingering = [other for other in others if other not in declaring]
                 if declaring:
-                    remarks.append(f"also claimed by {_some(declaring)}, shadowed")
+                    remarks.append(f"also claimed by {some(declaring)}, shadowed")
                 if lingering:
-                    remarks.append(f"may still mean {_some(lingering)}")
+                    remarks.append(f"may still mean {some(lingering)}")
                 if holder := holding_back(each.claimants, self._vacancies):
                     remarks.append(f"refusals are held back by {holder}")
             if each.plugin_node:
                 node = "a node" if self.hide_names else f"node {each.plugin_node}"
                 remarks.append(f"never refused: {node} may serve it by device plugin")
+            elif each.never_refused and not facts.never_refused:
+                remarks.append(f"never refused: {NEVER_REFUSED[each.never_refused]}")
             kind = "explicit" if each.explicit else "implicit"
             yield NameLine(each.text, kind, "" if winner == facts.name else winner, tuple(remarks))
 
@@ -171,43 +169,34 @@ def _rest(row: ClassReport) -> str:
     return ", ".join(f"{count} {word}" for word, count in counts.items() if count)
 
 
-def _some(names: Sequence[str]) -> str:
-    """`gpu-a, gpu-b and 5 more`."""
-    shown, more = names[:SHOWN_AT_MOST], len(names) - SHOWN_AT_MOST
-    return f"{', '.join(shown)} and {number(more)} more" if more > 0 else ", ".join(shown)
-
-
 def _behind(row: ClassReport) -> str:
     """`One of 8 devices in 2 pools of gpu.example.com`."""
-    drivers = sorted({pool.driver for pool in row.pools})
-    if not drivers:
-        return "No device at present"
-    where = f"in {counted_noun(len(row.pools), 'pool')} of {_some(drivers)}"
-    if row.total is None:
-        return f"One of the devices {where}; how many there are is unknown"
-    return f"{'The only device' if row.total == 1 else f'One of {number(row.total)} devices'} {where}"
+    all_of_them = behind(row.total, len(row.pools), sorted({pool.driver for pool in row.pools}))
+    if row.total == 0:
+        return all_of_them.capitalize()
+    return all_of_them.replace("1 device", "The only device", 1) if row.total == 1 else f"One of {all_of_them}"
 
 
 def _kinds(spreads: Iterable[Spread]) -> Iterator[tuple[str, str]]:
     """What a device is, and in what it differs from the others: `memory`, `40Gi (4) to 80Gi (4)`."""
-    telling = [each for each in spreads if each.differs or _last_part(each).lower() in _FIRST]
+    telling = [each for each in spreads if each.differs or _last_part(each).lower() in WELL_KNOWN]
     for spread in sorted(telling, key=_rank)[:SPREADS_AT_MOST]:
         (first, _), *_, (last, _) = spread.values * 2
         listed = [f"{value} ({number(count)})" for value, count in spread.values]
         if len(listed) == 1:
             said = first
         elif not spread.capacity:
-            said = _some(listed)
+            said = some(listed)
         elif len(listed) == 2:  # noqa: PLR2004 - from and to
             said = " to ".join(listed)
         else:
-            said = f"{first} to {last}: {_some(listed)}"
+            said = f"{first} to {last}: {some(listed)}"
         yield _last_part(spread), said
 
 
 def _rank(spread: Spread) -> tuple[int, str]:
     name = _last_part(spread)
-    return _FIRST.index(name.lower()) if name.lower() in _FIRST else len(_FIRST), name
+    return WELL_KNOWN.index(name.lower()) if name.lower() in WELL_KNOWN else len(WELL_KNOWN), name
 
 
 def _last_part(spread: Spread) -> str:
@@ -215,9 +204,10 @@ def _last_part(spread: Spread) -> str:
     return spread.attribute.rpartition("/")[2]
 
 
-def _parts(parts: Parts) -> Iterator[tuple[str, str]]:
+def _parts(parts: Parts, *, hide_names: bool) -> Iterator[tuple[str, str]]:
     for each in parts.partitions:
-        yield each.type, f"{number(each.allocatable)} of {number(each.total)} still fit"
+        if not (hide_names and each.private):
+            yield each.type, f"{number(each.allocatable)} of {number(each.total)} still fit"
     for capacity in parts.shared:
         yield capacity.name, f"{capacity.available} of {capacity.total} left to share"
 

@@ -44,9 +44,13 @@ class MeaningReport(msgspec.Struct, frozen=True, rename="camel"):
     """A class that is not the winner and keeps refusals back; empty for none."""
     plugin_node: str
     """A node that may serve the name by a device plugin, which keeps refusals back too; empty for none."""
+    never_refused: str
+    """Why nobody who asks by the name is refused, free or not: a reason; empty: they may be."""
     drivers: tuple[str, ...]
     pools: int
-    devices: int
+    """Those with matching devices, and those that may have some."""
+    devices: int | None
+    """Null: how many there are is not known."""
     unequal: bool
     """Whether two devices behind the name differ in more than their place."""
     spreads: tuple[SpreadReport, ...]
@@ -64,6 +68,7 @@ def meaning_report(meaning: "Meaning", *, hide_names: bool) -> MeaningReport:
         ),
         held_back_by=meaning.held_back_by,
         plugin_node="a node" if hidden else meaning.plugin_node,
+        never_refused=meaning.never_refused or "",
         drivers=meaning.drivers,
         pools=meaning.pools,
         devices=meaning.devices,
@@ -71,6 +76,6 @@ def meaning_report(meaning: "Meaning", *, hide_names: bool) -> MeaningReport:
         spreads=tuple(
             SpreadReport(spread.attribute, tuple(ValueReport(*value) for value in spread.values))
             for spread in meaning.spreads
-            if not (hide_names and spread.names_places)
+            if not (hide_names and spread.private)
         ),
     )

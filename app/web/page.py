@@ -1,8 +1,11 @@
-"""The capacity page for every view of it, each made once for a table and kept until the next one."""
+"""The capacity page for every view of it, each made once for a table and kept until the next one.
+
+Anybody may ask for views without end and hang up: all but the plain one are made one after the other, and few wait.
+"""
 
 import asyncio
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from app.dra.drivers import DriverView
@@ -12,11 +15,14 @@ from app.web.cards import Card, Cards
 from app.web.history import History
 from app.web.pages import Pages
 from app.web.representation import Representation, representation
-from app.web.table import Table
-from app.web.view import SORTS, STATES, View
+from app.web.table import Kept, Table
+from app.web.view import PLAIN, SORTS, STATES, View
 
 VIEWS_AT_MOST = 8
-"""Kept of one table: readers of a page left open come back to the same ones."""
+"""Kept of one table beside the plain one: readers of a page left open come back to the same ones."""
+
+WAITING_AT_MOST = 4
+"""Views that are to be made, the one that is being made among them."""
 
 PAGE_BYTES, CARD_BYTES, ROW_BYTES = 51_000, 1000, 230
 """A page is to stay under 60 kB, of which the style takes 7. The pools are listed where they fit in beside the cards;
@@ -26,28 +32,50 @@ TROUBLED_AT_MOST = 20
 """Drivers that are named; the others are counted."""
 
 
+class ViewsWait(Exception):
+    """So many other views are to be made that this one is not."""
+
+
 class CapacityPage:
     """The page."""
 
     def __init__(self, pages: Pages, history: History, *, version: str, hide_names: bool) -> None:
         self._pages, self._history, self._version, self._hide_names = pages, history, version, hide_names
-        self._lock = asyncio.Lock()
+        self._compiled, self._plain = Kept[None](), Kept[Representation]()
         self._of: Hashable = None
-        self._kept: dict[View, Representation] = {}
+        self._others: dict[View, Kept[Representation]] = {}
+        self._turn, self._waiting = asyncio.Lock(), 0
 
     async def get(self, table: Table, notice: str, switches: Mapping[str, str], view: View) -> Representation:
-        """The page of a table; who asks meanwhile waits."""
-        async with self._lock:
-            if self._of is None:
-                await asyncio.to_thread(self._pages.compile)  # reviews are answered meanwhile
-            of = (table, notice, *switches.items(), self._history.noted)
-            if of != self._of:
-                self._of, self._kept = of, {}
-            if view not in self._kept:
-                if len(self._kept) >= VIEWS_AT_MOST:
-                    del self._kept[next(iter(self._kept))]
-                self._kept[view] = await representation(self._html(table, notice, switches, view), "text/html")
-            return self._kept[view]
+        """The page of a table; who asks for the same view meanwhile waits for it. Raises ViewsWait."""
+        # In a thread: reviews are answered meanwhile.
+        await self._compiled.get(self._pages, lambda: asyncio.to_thread(self._pages.compile))
+        of = (table, notice, *switches.items(), self._history.noted)
+
+        async def make() -> Representation:
+            return await representation(self._html(table, notice, switches, view), "text/html")
+
+        if view == PLAIN:
+            return await self._plain.get(of, make)
+        if of != self._of:
+            self._of, self._others = of, {}
+        others = self._others
+        if view not in others and len(others) >= VIEWS_AT_MOST:
+            del others[next(iter(others))]
+        made = await others.setdefault(view, Kept()).get(of, lambda: self._in_turn(make))
+        if view.all_pools:
+            others.pop(view, None)  # megabytes
+        return made
+
+    async def _in_turn(self, make: Callable[[], Awaitable[Representation]]) -> Representation:
+        if self._waiting >= WAITING_AT_MOST:
+            raise ViewsWait
+        self._waiting += 1
+        try:
+            async with self._turn:
+                return await make()
+        finally:
+            self._waiting -= 1
 
     def _html(self, table: Table, notice: str, switches: Mapping[str, str], view: View) -> Iterator[bytes]:
         classes = table.report.classes
@@ -68,6 +96,7 @@ class CapacityPage:
             every_state=STATES,
             sorts=tuple(SORTS),
             notice=notice,
+            unknown_entries=table.unknown_entries,
             troubled=[(each.driver, _state(each), self._trouble(each)) for each in troubled[:TROUBLED_AT_MOST]],
             more_troubled=len(troubled[TROUBLED_AT_MOST:]),
             sources=_sources(table.drivers),
@@ -80,8 +109,10 @@ class CapacityPage:
     def _cards(self, table: Table, chosen: Sequence[ClassReport], view: View) -> Iterator[Card]:
         cards = Cards.of(table, hide_names=self._hide_names)
         room = (PAGE_BYTES - CARD_BYTES * len(chosen)) // ROW_BYTES
-        with_pools = view.all_pools or sum(len(row.pools) for row in chosen) <= room
-        return (cards.card(row, self._history.of(row.name), with_pools=with_pools) for row in chosen)
+        fits = sum(len(row.pools) for row in chosen) <= room
+        return (
+            cards.card(row, self._history.of(row.name), with_pools=fits or view.all_pools_of(row)) for row in chosen
+        )
 
     def _trouble(self, driver: DriverView) -> str:
         """What is wrong with a driver, and what follows."""

@@ -13,9 +13,11 @@ TITLES: Final = {
     400: "Bad Request",
     404: "Not Found",
     405: "Method Not Allowed",
+    408: "Request Timeout",
     413: "Content Too Large",
     415: "Unsupported Media Type",
     500: "Internal Server Error",
+    503: "Service Unavailable",
 }
 """By status code, as RFC 9110 calls them; Python's own names for some differ from version to version."""
 

@@ -5,7 +5,7 @@ Shared by `POST /api/v1/check` and `vacancy check` on files, so nothing that onl
 
 from dataclasses import dataclass
 
-from app.dra.demand import Lookups
+from app.dra.demand import Lookups, undeclared
 from app.dra.explain import Audience
 from app.dra.judgement import World, judge
 from app.dra.reasons import Reason
@@ -32,8 +32,11 @@ def question(documents: tuple[Document, ...], namespace: str) -> Question:
 
 def answer(pod: Asked, lookups: Lookups, world: World, audience: Audience, now: float) -> Check:
     """The answer for one pod; a bug of ours makes it unknown, and costs no other pod its answer."""
+    names: tuple[str, ...] = ()
     try:
         verdict = judge(pod.pod, pod.namespace, lookups, world, now)
+        if verdict.reason is Reason.NoDeviceRequested:
+            names = undeclared(pod.pod, world.witness, now)
     except Exception:  # noqa: BLE001 - as at the webhook: what went wrong here is no verdict on the pod
         verdict = Verdict(Outcome.UNKNOWN, Reason.InternalError)
-    return check(pod, verdict, audience, now)
+    return check(pod, verdict, audience, now, names)

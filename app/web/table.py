@@ -5,6 +5,7 @@ them, and nobody makes it again while it is new.
 """
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from time import perf_counter
 from typing import Generic, TypeVar
 
 from app.dra.capacity import ClassCapacity
-from app.dra.drivers import DriverView, driver_views
+from app.dra.drivers import DriverView, driver_views, unknown_entries
 from app.dra.judgement import World
 from app.dra.reasons import Reason
 from app.dra.vacancy import Vacancy
@@ -27,6 +28,8 @@ WORK_SECONDS = 0.001
 
 PAUSE_SECONDS = 0.001
 """A review needs several turns of the loop, so to yield once is not enough (measured: no gain by `sleep(0)`)."""
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -48,6 +51,8 @@ class Table:
     drivers: tuple[DriverView, ...] = ()
     unknown: Reason | None = None
     """Why nothing is known of classes and devices; None: they are known and current."""
+    unknown_entries: tuple[str, ...] = ()
+    """What settings list and the cluster does not know."""
 
 
 class CapacityTable:
@@ -59,6 +64,7 @@ class CapacityTable:
         self._table: Table | None = None
         self._of: World | None = None
         self._kept_until = 0.0
+        self._unknown_entries: tuple[str, ...] = ()
 
     async def get(self) -> Table:
         """The table; who asks while it is being made waits for that one.
@@ -96,6 +102,7 @@ class CapacityTable:
                 if view is not None:
                     drivers.append(view)
                 yield
+            yield from self._look_entries_up(world)
 
         async for _ in in_pieces(steps()):
             pass
@@ -106,7 +113,22 @@ class CapacityTable:
             pools=Counter((driver, vacancy) for (driver, _), vacancy in pools.items()),
             drivers=tuple(drivers),
             unknown=world.witness.devices_unknown,
+            unknown_entries=self._unknown_entries,
         )
+
+    def _look_entries_up(self, world: World) -> Iterator[None]:
+        """What settings list and the cluster does not know; the log is told when it changes."""
+        if world.witness.devices_unknown is not None:
+            return
+        found: list[str] = []
+        for entry in unknown_entries(world):
+            if entry is not None:
+                found.append(entry)
+            yield
+        entries = tuple(found)
+        if entries and entries != self._unknown_entries:
+            _log.warning("settings name no driver or class", extra={"facts": {"entries": ",".join(entries)}})
+        self._unknown_entries = entries
 
 
 class Kept(Generic[T]):

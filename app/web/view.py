@@ -32,9 +32,9 @@ class View:
     """Empty: any."""
     sort: str = "name"
     all_pools: bool = False
-    """Also where there are so many that the page is no page any more."""
-    not_understood: tuple[str, ...] = ()
-    """What is in the address and means nothing; it is as if it were not there."""
+    """Of the class with this very name, also where they are so many that the page is no page any more."""
+    misunderstood: bool = False
+    """The address asks for a state or an order that there is not; what it said is not kept."""
 
     def named(self, classes: Iterable[ClassReport]) -> list[ClassReport]:
         """The classes with the text in their name, in order, whatever their state."""
@@ -42,19 +42,23 @@ class View:
         found = (row for row in classes if text in row.name.lower() or text in row.extended_resource_name.lower())
         return sorted(found, key=SORTS[self.sort])
 
+    def all_pools_of(self, row: ClassReport) -> bool:
+        """Whether they are asked for, however many the class has."""
+        return self.all_pools and self.text == row.name
+
     def address(self, state: str) -> str:
         """The same with another state, relative to the page."""
         asked = {"class": self.text, "state": state, "sort": "" if self.sort == "name" else self.sort}
         return "?" + urlencode({name: value for name, value in asked.items() if value})
 
 
+PLAIN = View()
+"""The page without a word in its address."""
+
+
 def view_of(text: str, state: str, sort: str, pools: str) -> View:
-    """What the words in an address ask for."""
-    wrong = [word for word, known in ((state, STATES), (sort, SORTS)) if word and word not in known]
-    return View(
-        text=text.strip()[: LONGEST_NAME + 1],
-        state=state if state in STATES else "",
-        sort=sort if sort in SORTS else "name",
-        all_pools=pools == "all",
-        not_understood=tuple(word[:LONGEST_NAME] for word in wrong),
-    )
+    """What the words in an address ask for; the plain view if one of them means nothing."""
+    if state not in ("", *STATES) or sort not in ("", *SORTS):
+        return View(misunderstood=True)
+    text = text.strip()[: LONGEST_NAME + 1]
+    return View(text, state, sort or "name", all_pools=pools == "all" and bool(text))

@@ -367,6 +367,23 @@ def test_what_is_not_known_is_left_out_of_the_audit_log() -> None:
     assert audit_annotations(OPTED_OUT, NOW) == {"verdict": "unknown", "reason": "OptedOut"}
 
 
+RESOLVED = {
+    "a name a device plugin may serve": (
+        NeedVerdict("a.io/b", "", 2, Outcome.UNKNOWN, Reason.DevicePlugin),
+        {"a.io/b": {"count": 2}},
+    ),
+    "a claim that has its devices": (NeedVerdict("a/b", "", 0, Outcome.UNKNOWN, Reason.ClaimAllocated), None),
+    "a fraction of a device": (NeedVerdict("a.io/b", "", 0, Outcome.UNKNOWN, Reason.FractionalQuantity), None),
+}
+
+
+@pytest.mark.parametrize("case", RESOLVED)
+def test_what_is_asked_for_is_kept_also_where_its_class_is_not_known(case: str) -> None:
+    need, kept = RESOLVED[case]
+    found = audit_annotations(Verdict(need.outcome, need.reason, (need,)), NOW)
+    assert json.loads(found.get("resolved", "null")) == kept
+
+
 def test_the_live_view_and_the_future_are_no_seconds_old() -> None:
     live = replace(ROOM, source="witness", snapshot_time=None)
     assert audit_annotations(live, NOW)["snapshot-age-seconds"] == "0"

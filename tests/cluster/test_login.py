@@ -179,6 +179,13 @@ def test_a_provider_of_old_still_brings_its_token(tmp_path: Path) -> None:
 UNUSABLE: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "no address": ({}, {"server": "127.0.0.1"}, "server '127.0.0.1': expected an http or https address"),
     "a port that is none": ({}, {"server": "https://a:99999"}, "server 'https://a:99999': expected an http or https a"),
+    "a host that is none": ({}, {"server": "https://a..b"}, "server 'https://a..b': expected an http or https address"),
+    "a path that is no ASCII": ({}, {"server": "https://h/ü"}, r"server 'https://h/\xfc': expected an http or https "),
+    "an address of another kind": (
+        {},
+        {"server": "ftp://me:secret@h"},
+        "server 'h': expected an http or https address",
+    ),
     "brackets that stay open": ({}, {"server": "https://[::1"}, "server 'https://[::1': expected an http or https add"),
     "a token's file that is not there": ({"tokenFile": "none"}, {}, "credentials or certificates cannot be used: "),
     "an authority a plugin is to be told of": (
@@ -206,11 +213,23 @@ UNUSABLE: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"certificate-authority": "none"},
         "credentials or certificates cannot be used: ",
     ),
+    "a name no certificate can have": (
+        {},
+        {"tls-server-name": "a..b"},
+        "credentials or certificates cannot be used: ",
+    ),
     "a proxy of another kind": (
         {},
         {"proxy-url": "socks5://me:secret@p:1"},
         "proxy 'p:1': expected http://HOST:PORT",
     ),
+    "a proxy that is none": ({}, {"proxy-url": "http://a..b:1"}, "proxy 'http://a..b:1': expected http://HOST:PORT"),
+    "somebody of two lines": (
+        {"as": "ann\nX: y"},
+        {},
+        r"Impersonate-User 'ann\nX: y': expected a text without control ",
+    ),
+    "a group of two lines": ({"as": "ann", "as-groups": ["a\rb"]}, {}, r"Impersonate-Group 'a\rb': expected a text "),
 }
 
 

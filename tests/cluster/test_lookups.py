@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from app.cluster import lookups
 from app.cluster.client import ApiClient
 from app.cluster.lookups import ClaimReader
 from app.dra.demand import ClaimReferences, Lookup
@@ -111,6 +112,23 @@ def test_of_very_many_names_the_first_are_read(tmp_path: Path) -> None:
         assert isinstance(found.claims["c1"], ResourceClaim)
         assert found.claims["n30"] is Lookup.MISSING
         assert found.claims["n31"] is found.claims["n39"] is Lookup.FAILED
+
+    play(tmp_path, story)
+
+
+def test_of_a_check_all_names_are_read_few_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ClaimReferences(tuple(f"n{number}" for number in range(40)))
+
+    async def story(server: ApiServer, _: ClaimReader) -> None:
+        async with await ApiClient.connect(server.kubeconfig(tmp_path), None) as client:
+            found = await ClaimReader.of_checks(client).lookups("team", names)
+            assert set(found.claims.values()) == {Lookup.MISSING}
+            server.asked.clear()
+            server.fault(Fault(silent=True), times=None)
+            monkeypatch.setattr(lookups, "CHECK_BUDGET_SECONDS", 1.0)
+            found = await ClaimReader.of_checks(client).lookups("team", names)
+            assert set(found.claims.values()) == {Lookup.FAILED}
+            assert len(server.asked) == lookups.CHECK_READS_AT_ONCE
 
     play(tmp_path, story)
 

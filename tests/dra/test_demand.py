@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.dra.demand import Ask, ClaimReferences, Lookup, Lookups, Need, PodDemand, claim_references
+from app.dra.demand import Ask, ClaimReferences, Lookup, Lookups, Need, PodDemand, claim_references, undeclared
 from app.dra.objects import Toleration
 from app.dra.reasons import Reason
 from tests.dra.known_cluster import (
@@ -11,6 +11,7 @@ from tests.dra.known_cluster import (
     GPU_FIELD,
     IMPLICIT,
     IMPLICIT_FIELD,
+    NOW,
     KnownCluster,
     demand,
     exactly,
@@ -123,6 +124,28 @@ def test_what_decides_where_the_pod_can_go() -> None:
     found = demand(given)
     assert found.tolerations == (Toleration("team", "Exists", "", "NoExecute"),)
     assert found.node_selector == (("arch", "amd64"), ("zone", "a"))
+
+
+UNDECLARED: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
+    "a name with a slip": ({"example.com/gpus": "1"}, ("example.com/gpus",)),
+    "several, in the pod's order": ({"b.io/x": "1", GPU: "1", "a.io/x": "1"}, ("b.io/x", "a.io/x")),
+    "a fraction of one": ({"example.com/gpus": "500m"}, ("example.com/gpus",)),
+    "a name that a class declares": ({GPU: "1"}, ()),
+    "a class by its name": ({IMPLICIT: "1"}, ()),
+    "none of it": ({"example.com/gpus": "0"}, ()),
+    "what every node has": ({"cpu": "1", "hugepages-2Mi": "2Mi"}, ()),
+}
+
+
+@pytest.mark.parametrize("case", UNDECLARED)
+def test_names_that_no_class_declares(case: str) -> None:
+    amounts, names = UNDECLARED[case]
+    assert undeclared(pod(amounts), CLUSTER, NOW) == names
+
+
+def test_a_name_that_a_node_serves_needs_no_class() -> None:
+    assert undeclared(pod({GPU: "1"}), KnownCluster(claimed=()), NOW) == (GPU,)
+    assert undeclared(pod({GPU: "1"}), KnownCluster(claimed=(), plugin="n1"), NOW) == ()
 
 
 def test_a_pod_that_asks_for_nothing() -> None:

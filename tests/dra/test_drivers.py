@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.dra.drivers import NAMED_AT_MOST, POOLS_AT_ONCE, DriverView, driver_views
+from app.dra.drivers import NAMED_AT_MOST, POOLS_AT_ONCE, DriverView, driver_views, unknown_entries
 from app.dra.judgement import Policy, Source, World
 from app.dra.objects import ResourceSlice
 from app.dra.snapshot import build_snapshot
@@ -101,3 +101,24 @@ def test_of_what_is_not_read_nothing_is_in_use() -> None:
     (found,) = driver_views(World(cluster.witness, build_snapshot((), received_at=NOON), Policy()), NOON)
     assert found is not None
     assert (found.source, found.is_known) == ("", False)
+
+
+# --- What settings list -----------------------------------------------------------------------------------------------
+
+ENTRIES = {
+    "the class": ("gpu", True),
+    "its driver": (DRIVER, True),
+    "a driver without a slice that a class is for": ("nic.example.com", True),
+    "a slip of the pen": ("gpu.exmaple.com", False),
+}
+
+
+@pytest.mark.parametrize("case", ENTRIES)
+def test_an_entry_is_known_if_it_is_a_class_or_a_driver_now_or_a_class_is_for_its_devices(case: str) -> None:
+    name, known = ENTRIES[case]
+    anything = device_class("anything", selectors=["true"])  # serves every driver, and is for none
+    objects = (device_class(), device_class("nic", driver="nic.example.com"), anything, resource_slice(1))
+    policy = Policy(autoscaled=frozenset([name]), dynamic=frozenset([name, "gpu"]))
+    world = World(Watched(*objects).witness, build_snapshot((), received_at=NOON), policy)
+    found = [entry for entry in unknown_entries(world) if entry is not None]
+    assert found == ([] if known else [f"autoscaled={name}", f"dynamic={name}"])

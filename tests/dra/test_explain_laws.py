@@ -105,6 +105,14 @@ def test_a_sentence_is_one_line_of_ascii_under_600_characters(judged: Verdict, a
         assert "exceeded quota" in text
 
 
+@given(st.lists(texts, min_size=1, max_size=4).map(tuple))
+def test_names_that_no_class_declares_are_one_line_of_ascii(names: tuple[str, ...]) -> None:
+    nothing = Verdict(Outcome.ROOM, Reason.NoDeviceRequested)
+    text = sentence(nothing, Audience(), 0.0, names)
+    assert len(text) < 200
+    assert ONE_LINE_OF_ASCII.fullmatch(text)
+
+
 @given(needs().filter(lambda need: need.count > 0), audiences, moments)
 def test_the_first_100_characters_hold_reason_and_number(need: NeedVerdict, audience: Audience, now: float) -> None:
     start = sentence(of_one(need), audience, now)[:HEADLINE_LIMIT]

@@ -237,6 +237,32 @@ def test_pods_out_of_scope_are_not_judged() -> None:
     assert outcome(newer, pod(priority=1_000, preemptionPolicy="Never")) == IS_FULL
 
 
+@pytest.mark.parametrize("taken", [(), TAKEN], ids=["room", "full"])
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"labels": QUEUE_LABEL}, Reason.OptedOut),
+        ({"schedulerName": "volcano"}, Reason.OtherScheduler),
+        ({"nodeName": "n1"}, Reason.NodeNameSet),
+        ({"schedulingGates": [{"name": "quota"}]}, Reason.SchedulingGated),
+    ],
+)
+def test_what_a_pod_out_of_scope_asks_for_is_told_and_not_whether_it_is_free(
+    fields: dict[str, Any], reason: Reason, taken: tuple[Heard, ...]
+) -> None:
+    asked = need(world(*taken), pod({GPU: "9"}, **fields))
+    assert (asked.name, asked.count, asked.class_name, asked.total, asked.pools) == (GPU, 9, "gpu", 8, 2)
+    assert (asked.outcome, asked.reason, asked.free, asked.largest_free_block) == (UNKNOWN, reason, None, None)
+    assert (asked.unreachable, asked.never_fits, asked.claimant) == ((), False, None)
+
+
+def test_of_a_name_a_device_plugin_may_serve_only_the_count_is_told_also_out_of_scope() -> None:
+    known = world(*TAKEN, node("n9", plugin={GPU: "2"}))
+    for fields, reason in (({}, Reason.DevicePlugin), ({"labels": QUEUE_LABEL}, Reason.OptedOut)):
+        asked = need(known, pod({GPU: "2"}, **fields))
+        assert (asked.count, asked.class_name, asked.total, asked.reason) == (2, "", None, reason)
+
+
 @pytest.mark.parametrize("fields", [{"schedulerName": "volcano"}, {"nodeName": "n1"}, {"labels": QUEUE_LABEL}])
 def test_a_pod_without_devices_is_room_also_out_of_scope(fields: dict[str, Any]) -> None:
     known = world(*TAKEN)

@@ -1,10 +1,12 @@
 """What `1` of a name means."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from app.dra.capacity import capacity
 from app.dra.demand import Ask
 from app.dra.judgement import Policy, Source, World
 from app.dra.meaning import Meaning, meaning, meaning_in_steps
@@ -148,7 +150,88 @@ def test_a_name_is_judged_here_as_at_admission() -> None:
 
 def test_without_a_source_numbers_are_unknown() -> None:
     (claimant,) = said(GPU, GPU_CLASS, resource_slice(1), lost=[Kind.PODS]).claimants
-    assert (claimant.vacancy, claimant.total, claimant.free) == (Vacancy.UNKNOWN, None, None)
+    assert (claimant.vacancy, claimant.total, claimant.free) == (Vacancy.UNKNOWN, 1, None)
+
+
+NEW = device_class("new", driver="new.example.com", declares="example.com/new")
+MATCHING = ['device.attributes["gpu.example.com"].model == "a"']
+
+HOW_MANY: dict[str, tuple[list[Heard], list[Kind], tuple[str, ...], int, int | None]] = {
+    "an incomplete pool": (
+        [NEW, resource_slice(1, driver="new.example.com", slices=2)],
+        [],
+        ("new.example.com",),
+        1,
+        None,
+    ),
+    "one beside a complete one": (
+        [NEW, *(resource_slice(1, pool=f"n{i}", driver="new.example.com", slices=i) for i in (1, 2))],
+        [],
+        ("new.example.com",),
+        2,
+        None,
+    ),
+    "a selector that says nothing of some": (
+        [device_class("new", declares="example.com/new", selectors=MATCHING), resource_slice(1)],
+        [],
+        ("gpu.example.com",),
+        1,
+        None,
+    ),
+    "slices that are not current": (
+        [NEW, resource_slice(1, driver="new.example.com")],
+        [Kind.RESOURCE_SLICES],
+        ("new.example.com",),
+        1,
+        None,
+    ),
+    "no device": ([NEW], [], (), 0, 0),
+    "a complete pool": ([NEW, resource_slice(3, driver="new.example.com")], [], ("new.example.com",), 1, 3),
+}
+
+
+@pytest.mark.parametrize("case", HOW_MANY)
+def test_how_many_devices_are_behind_a_name_is_unknown_and_not_none_where_it_is_not_known(case: str) -> None:
+    """The same as in the capacity table, whose page says it too."""
+    objects, lost, drivers, pools, devices = HOW_MANY[case]
+    known = world(*objects, lost=lost)
+    found = meaning("example.com/new", known, NOON)
+    assert (found.drivers, found.pools, found.devices, found.claimants[0].total) == (drivers, pools, devices, devices)
+    (row,) = capacity(known, NOON).classes
+    assert (len(row.pools), row.counts.total) == (pools, devices)
+    assert {pool.driver for pool in row.pools} == set(drivers)
+
+
+# --- Who is never refused ---------------------------------------------------------------------------------------------
+
+LISTED: dict[str, tuple[dict[str, str], list[Heard], str, Reason | None]] = {
+    "nothing": ({}, [], GPU, None),
+    "the class": ({"autoscaled": "gpu"}, [], GPU, Reason.Autoscaled),
+    "the class, by its own name": ({"autoscaled": "gpu"}, [], "gpu", Reason.Autoscaled),
+    "the class, by its implicit name": ({"dynamic": "gpu"}, [], IMPLICIT_GPU, Reason.Dynamic),
+    "the driver": ({"autoscaled": "gpu.example.com"}, [], GPU, Reason.Autoscaled),
+    "the driver in both lists": ({"autoscaled": "gpu", "dynamic": "gpu.example.com"}, [], GPU, Reason.Dynamic),
+    "another driver": ({"autoscaled": "nic.example.com"}, [], GPU, None),
+    "a class that may have declared the name": ({"autoscaled": "old"}, [OLD], GPU, Reason.Autoscaled),
+    "that class, and not the name": ({"autoscaled": "old"}, [OLD], "gpu", None),
+    "a node that serves it": ({"autoscaled": "gpu"}, [node("n3", plugin={GPU: "1"})], GPU, Reason.DevicePlugin),
+}
+
+
+@pytest.mark.parametrize("case", LISTED)
+def test_who_is_never_refused_is_told_whether_it_is_full_or_not(case: str) -> None:
+    """As at admission, where what is full is unknown then."""
+    listed, others, name, reason = LISTED[case]
+    gpu = device_class("gpu", driver="gpu.example.com", declares=GPU, created=NOON - 3_600)
+    for taken in ((), TAKEN):
+        policy = Policy(Source.WITNESS, **{setting: frozenset([each]) for setting, each in listed.items()})
+        known = replace(world(gpu, resource_slice(1), *taken, *others), policy=policy)
+        found = meaning(name, known, NOON)
+        assert found.never_refused == reason
+        assert found.verdict is not None
+        assert not taken or found.verdict.reason == (reason or Reason.NoGPUCapacity)
+        (row,) = (each for each in capacity(known, NOON).classes if each.name == "gpu")
+        assert [each.never_refused for each in row.names if each.text == name] == [reason] * ("/" in name)
 
 
 # --- How unequal the devices are --------------------------------------------------------------------------------------
@@ -203,7 +286,7 @@ def test_of_a_single_device_no_attribute_is_shown() -> None:
 def test_a_device_that_only_may_match_is_not_among_them() -> None:
     unsure = device_class("gpu", declares=GPU, selectors=['device.attributes["gpu.example.com"].model == "a"'])
     found = said(GPU, unsure, resource_slice([device("0", attributes={"model": "a"}), device("1", memory="1Gi")]))
-    assert (found.devices, found.spreads) == (1, ())
+    assert (found.devices, found.spreads) == (None, ())
 
 
 @pytest.mark.parametrize(
@@ -216,7 +299,12 @@ def test_a_device_that_only_may_match_is_not_among_them() -> None:
         ),
         pytest.param({"attributes": None, "capacity": None}, {}, id="null"),
         pytest.param({"attributes": {"x": {}}}, {"gpu.example.com/x": (("", 2),)}, id="an attribute without a value"),
-        pytest.param({"attributes": {"x": {"ints": [1, 2]}}}, {"gpu.example.com/x": (("[1, 2]", 2),)}, id="a list"),
+        pytest.param({"attributes": {"x": {"ints": [1, 2]}}}, {"gpu.example.com/x": (("1, 2", 2),)}, id="a list"),
+        pytest.param(
+            {"attributes": {"x": {"strings": ["a", "b c"]}}}, {"gpu.example.com/x": (("a, b c", 2),)}, id="of texts"
+        ),
+        pytest.param({"attributes": {"x": {"bools": []}}}, {"gpu.example.com/x": (("", 2),)}, id="an empty list"),
+        pytest.param({"attributes": {"x": {"string": None}}}, {"gpu.example.com/x": (("null", 2),)}, id="no value"),
         pytest.param({"attributes": {"x": 5}}, {"gpu.example.com/x": (("5", 2),)}, id="no attribute at all"),
     ],
 )
@@ -281,6 +369,9 @@ def test_of_a_large_class_what_was_found_is_kept_a_while(devices: int, later: fl
     while cluster.witness.work(LARGE):
         pass
     before = meaning(GPU, known, NOON).spreads
-    assert meaning(GPU, known, NOON).spreads is before
+    tally = cluster.witness.tally(Ask("gpu"))
+    found = tally.spreads
+    assert meaning(GPU, known, NOON).spreads == before
+    assert tally.spreads is found
     cluster.tell(resource_slice([device(memory="2Gi")], pool="new"))
     assert (meaning(GPU, known, NOON + later).spreads != before) is looks_again

@@ -5,7 +5,17 @@ from typing import Any
 import pytest
 
 from app.dra.judgement import Policy, World
-from app.dra.parts import KINDS_AT_MOST, NO_PARTS, PARTITIONS_AT_MOST, Partitions, Parts, PartsSum, SharedCapacity
+from app.dra.parts import (
+    KINDS_AT_MOST,
+    NO_PARTS,
+    PARTITIONS_AT_MOST,
+    PARTITIONS_AT_ONCE,
+    Partitions,
+    Parts,
+    PartsSum,
+    SharedCapacity,
+)
+from app.dra.places import Places
 from app.dra.snapshot import Snapshot, build_snapshot
 from app.dra.witness import Heard, Kind, Witness
 from tests.builders import (
@@ -31,7 +41,7 @@ def parts(*pools: dict[str, Any], at: float = NOON) -> Parts:
 def summed(found: PartsSum, witness: Witness, world: World) -> Parts:
     for _ in found.add(witness.pools(), world, NOON):
         pass
-    return found.parts()
+    return found.parts(Places())
 
 
 def partitions(**types: tuple[int, int]) -> dict[str, Any]:
@@ -158,6 +168,32 @@ def test_of_more_partitions_than_can_be_counted_nothing_is_said() -> None:
     assert len(summed(PartsSum(seen_live=True), witness, world).partitions) == 2
     witness.apply(Kind.RESOURCE_SLICES, resource_slice(card("a"), pool="more", counters={"a": CELLS}), NOON)
     assert summed(PartsSum(seen_live=True), witness, world) == NO_PARTS
+
+
+def test_a_large_pool_is_counted_some_at_a_time_and_as_it_was_at_one_moment() -> None:
+    many = 3 * PARTITIONS_AT_ONCE
+    cells = [partition(str(i), "cell", "a", cells=(0,)) for i in range(many)]
+    watched = Watched(device_class(), resource_slice(cells, counters={"a": {"cell-0": "9999"}}))
+    found, world = PartsSum(seen_live=True), World(watched.witness, Snapshot({}), Policy())
+    moments = 0
+    for moments, _ in enumerate(found.add(watched.witness.pools(), world, NOON), 1):
+        if moments == 1:
+            watched.tell(pod_record("p1"), resource_claim(str(many - 1), consumers=["p1"]))
+    assert moments == 2 * 3 + 1
+    assert found.parts(Places()).partitions == (Partitions("cell", many, many),)
+    assert summed(PartsSum(seen_live=True), watched.witness, world).partitions == (Partitions("cell", many, many - 1),)
+
+
+def test_a_type_that_names_a_pool_or_node_is_not_for_everybody() -> None:
+    types = [partition(kind, kind, "a", cells=(0,)) for kind in ("rack-7-half", "whole")]
+    witness = Watched(device_class(), resource_slice(types, counters={"a": CELLS})).witness
+    found, known = PartsSum(seen_live=True), Places()
+    known.add("Rack-7")
+    assert list(found.add(witness.pools(), World(witness, Snapshot({}), Policy()), NOON)) == [None]
+    assert [(each.type, each.private) for each in found.parts(known).partitions] == [
+        ("rack-7-half", True),
+        ("whole", False),
+    ]
 
 
 def test_a_status_does_not_count_again_what_is_seen_live() -> None:

@@ -20,7 +20,7 @@ from app.dra.wake import (
     End,
 )
 from app.dra.witness import Kind
-from tests.builders import device_class, pod, pool_counts, pool_status, resource_slice
+from tests.builders import QUEUE_LABEL, device_class, pod, pool_counts, pool_status, resource_slice
 from tests.dra.c0 import ALL_FOUR, GPU_CLASS, N1_TAKEN, N2_TAKEN, NIC, TAKEN, claims
 from tests.dra.line import Line, owner
 
@@ -190,6 +190,11 @@ def test_nobody_is_woken_for_a_device_that_a_pod_passing_by_is_about_to_take(pas
     line.cluster.tell(N1_TAKEN[0])
     assert line.later(LOOK).freed(N2_TAKEN[0]).due() == ["a"]
     assert line.queue.ends == {}
+
+
+def test_a_pod_out_of_scope_is_in_nobodys_way() -> None:
+    line = Line().refused("a").freed(N1_TAKEN[0]).admitted(asking=pod(labels=QUEUE_LABEL))
+    assert line.due() == ["a"]
 
 
 def test_a_pod_passing_by_that_takes_nothing_is_in_nobodys_way_for_long() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.admission.admit import audit_annotations
 from app.dra.reasons import Reason
-from app.dra.verdict import Outcome, Verdict
+from app.dra.verdict import NeedVerdict, Outcome, Verdict
 from app.ledger.events import Ask, Meaning, NotAnEvent, PodOutcome, Review, event, review
 from tests.dra.small_clusters import quick
 from tests.dra.verdicts import FULL_NEED
@@ -152,6 +152,14 @@ def test_what_the_webhook_writes_is_what_is_read() -> None:
     assert the(refused(annotations=written)).asks == (Ask(meaning, need.count, need.total),)
 
 
+def test_a_name_without_a_class_is_asked_for_all_the_same() -> None:
+    need = NeedVerdict(GPU, "", 2, Outcome.UNKNOWN, Reason.DevicePlugin)
+    verdict = Verdict(Outcome.UNKNOWN, Reason.DevicePlugin, (need,))
+    written = {f"{ENFORCE}/{key}": value for key, value in audit_annotations(verdict, 3.0).items()}
+    found = the(auditing.event(annotations=written))
+    assert (found.asks, found.readable) == ((Ask(Meaning(GPU, "", (), None), 2, None),), True)
+
+
 def test_a_claim_is_asked_for_by_class_whatever_the_pod_calls_it() -> None:
     asked = {"gpu/one": meant(), "other/two": meant(2), "deviceclass.resource.kubernetes.io/gpu": meant(4)}
     counts = {ask.meaning.name: ask.count for ask in the(auditing.event(resolved=asked)).asks}
@@ -178,7 +186,7 @@ def test_memory_has_one_form_and_is_not_known_where_it_has_none(case: str) -> No
 UNREADABLE = {
     "half of it": '{"example.com/gpu":{"count":1,',
     "another form": '{"example.com/gpu":1}',
-    "no class": '{"example.com/gpu":{"count":1}}',
+    "no count": '{"example.com/gpu":{"class":"gpu"}}',
     "less than none": json.dumps({GPU: meant(-1)}),
     "more than there can be": json.dumps({GPU: meant(10**30)}),
     "deep nesting": '{"example.com/gpu":{"count":1,"class":"gpu","more":' + "[" * 100_000,

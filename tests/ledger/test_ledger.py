@@ -97,18 +97,24 @@ def test_what_is_not_known_is_null_and_never_zero() -> None:
     assert [ask[key] for key in ("name", "memory", "devices")] == [None, None, None]
     (name,) = found["names"]
     assert (name["name"], name["memory"]) == (None, None)
+    by_plugin = written(event(found="unknown DevicePlugin", resolved={GPU: {"count": 1}}))
+    assert by_plugin["namespaces"][0]["asks"][0]["class"] is None
+    assert by_plugin["names"][0]["meanings"][0]["class"] is None
     assert (written()["since"], written()["until"]) == (None, None)
 
 
 def test_a_row_for_a_spreadsheet_is_what_became_of_pods_that_asked_alike() -> None:
     both = {GPU: meant(2), "gpu/one": meant(memory=None)}
-    known = ledger(event(resolved=both), refused("team-b"), event("team-c", found="unknown OptedOut", resolved={}))
+    plugin = event("team-c", found="unknown DevicePlugin", resolved={GPU: {"count": 2}})
+    opted_out = event("team-c", found="unknown OptedOut", resolved={})
+    known = ledger(event(resolved=both), refused("team-b"), plugin, opted_out)
     admitted, refusal = ("admitted", "HasRoom"), ("refused", "NoGPUCapacity")
     table = list(rows(known))
     assert table == [
         ("team-a", GPU, "gpu", "gpu.example.com", "40Gi", "40Gi", 8, 8, *admitted, 1, 2),
         ("team-a", "", "gpu", "gpu.example.com", "", "", 8, 8, *admitted, 1, 1),
         ("team-b", GPU, "gpu", "gpu.example.com", "40Gi", "40Gi", 8, 8, *refusal, 1, 1),
+        ("team-c", GPU, "", "", "", "", "", "", "admitted", "DevicePlugin", 1, 2),
         ("team-c", "", "", "", "", "", "", "", "admitted", "OptedOut", 1, ""),
     ]
     assert {len(row) for row in table} == {len(COLUMNS)}

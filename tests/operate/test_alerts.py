@@ -106,7 +106,7 @@ BESIDE: Mapping[str, Series] = {
     "VacancyWatchBroken": {'vacancy_watch_current{kind="pods"}': f"{steady(1, STEPS - 2)} 0 0"},
     "VacancyUnknownHigh": {VERDICTS % ("unknown", "StaleSnapshot"): rising(5)},
     "VacancyDown": {INFO: f"{steady(1, STEPS - 2)} _ _"},
-    "VacancyFailOpen": {FAIL_OPEN % OURS: f"{steady(0, STEPS - 2)} 1 1"},
+    "VacancyFailOpen": {FAIL_OPEN % OURS: f"{steady(0, STEPS - 20)} {steady(2, 19)}"},
     "VacancyFailClosed": {REJECTIONS % (OURS, "no_error"): late("0+0", "0+20")},
     "VacancySlow": {BUCKET % "0.1": rising(10)},
     "VacancyCertificateExpiry": {EXPIRY: steady(8 * 86400)},

@@ -68,14 +68,16 @@ def owned(uid: str) -> dict[str, object]:
     return pod() | {"metadata": {"name": "p", "namespace": "team", "ownerReferences": [owner]}}
 
 
-def test_a_refusal_is_one_line_with_uid_namespace_owner_and_reason(
+def test_a_refusal_is_one_line_that_says_whose_pod_it_was_and_why(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     door = Door(tmp_path)
     for uid in ("first", "first", "second", "first"):
         door.post(review(owned(uid)))
-    facts = {"uid": UID, "namespace": "team", "owner": "Job/train", "reason": "NoGPUCapacity"}
+    message = "[NoGPUCapacity] no free device for example.com/full (1 asked): the only device of class full is take"
+    facts = {"uid": UID, "namespace": "team", "owner": "Job/train", "name": "p"}
+    facts |= {"reason": "NoGPUCapacity", "message": message}
     assert [(each.getMessage(), vars(each)["facts"]) for each in caplog.records] == [("refused", facts)] * 2
 
 

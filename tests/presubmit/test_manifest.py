@@ -55,6 +55,10 @@ REFUSED = {
         "apiVersion: v1\nkind: Pod\nmetadata: {name: 5}\n",
         "f.yaml:1: Expected `str | null`, got `int` - at `$.metadata.name`",
     ),
+    "a number of 6,021 digits": (
+        "kind: Pod\na: 0x" + "f" * 5_000,
+        "f.yaml:1: a number or a text that cannot be written as JSON",
+    ),
     "JSON that is cut off": ('{"apiVersion": "v1",\n"kind":', "f.yaml:2: did not find expected node content"),
     "JSON with an object without kind": (
         '{"apiVersion": "v1", "kind": "List",\n"items": [\n{"apiVersion": "v1"}]}',

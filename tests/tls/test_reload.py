@@ -256,6 +256,7 @@ def test_the_end_that_is_told_is_the_end_of_what_is_served(tmp_path: Path) -> No
     later.write(tmp_path)
     assert folder.reload() == Replaced()
     assert folder.serving.not_after == 1767268800.0 + 91 * 86400
+    assert folder.serving.ends == "2026-04-02T12:00:00Z"
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])

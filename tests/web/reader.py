@@ -40,13 +40,17 @@ class Reader:
         hide_names: bool = False,
         notice: str = "",
         kinds: Iterable[Kind] = Kind,
+        later: float = 0.0,
+        **listed: str,
     ) -> None:
+        """`later`: seconds after the objects came; `listed`: a name in `autoscaled` or `dynamic`."""
         statuses = [each for each in objects if isinstance(each, ResourcePoolStatusRequest)]
         heard = [each for each in objects if not isinstance(each, ResourcePoolStatusRequest)]
         # Who holds a claim exists.
-        self.watched = Watched(*heard, pod_record("p1"), kinds=kinds)
+        self.watched = Watched(*heard, pod_record("p1"), kinds=kinds).later(later)
         snapshot = build_snapshot(statuses, received_at=self.watched.now)
-        self._world = World(self.watched.witness, snapshot, Policy(source=source))
+        policy = Policy(source, **{setting: frozenset([name]) for setting, name in listed.items()})
+        self._world = World(self.watched.witness, snapshot, policy)
         self.history = History()
         self.world = lambda: self._world
         self.table = CapacityTable(

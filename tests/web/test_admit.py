@@ -281,12 +281,30 @@ def owned(name: str = "rs", resource: str = "example.com/full", **metadata: obje
     return made
 
 
-def test_a_refusal_is_logged_by_names_and_reason_only(door: Door, caplog: pytest.LogCaptureFixture) -> None:
+REFUSED = {
+    "a bare pod": (pod(), "", "p"),
+    "a pod of an owner": (owned(), "ReplicaSet/rs", "p"),
+    "a pod that has no name yet": (pod() | {"metadata": {"generateName": "p-"}}, "", "p-"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_refusal_is_logged_by_names_and_the_beginning_of_its_sentence(
+    door: Door, caplog: pytest.LogCaptureFixture, case: str
+) -> None:
+    refused, owner, name = REFUSED[case]
     with caplog.at_level(logging.INFO):
-        door.post(review(owned()))
+        door.post(review(refused))
     (record,) = caplog.records
     assert record.getMessage() == "refused"
-    assert record.facts == {"uid": UID, "namespace": "team", "owner": "ReplicaSet/rs", "reason": "NoGPUCapacity"}
+    assert record.facts == {
+        "uid": UID,
+        "namespace": "team",
+        "owner": owner,
+        "name": name,
+        "reason": "NoGPUCapacity",
+        "message": REFUSAL[:100],
+    }
 
 
 def test_an_owner_that_tries_again_and_again_is_one_line_of_the_log(
@@ -327,6 +345,19 @@ def test_others_are_not_remembered(door: Door, case: str) -> None:
     assert len(door.wake) == 0
 
 
+def test_what_a_pod_that_waits_in_the_queue_asks_for_is_annotated_whoever_is_in_the_line(door: Door) -> None:
+    door.post(review(owned()))
+    response = door.post(review(owned("other", labels={"gpu-vacancy.dev/queue": "true"}))).response
+    assert (response["allowed"], response.get("warnings")) == (True, None)
+    assert response["auditAnnotations"] == {
+        "verdict": "unknown",
+        "reason": "OptedOut",
+        "resolved": (
+            '{"example.com/full":{"count":1,"class":"full","drivers":["gpu.example.com"],"pools":1,"devices":1}}'
+        ),
+    }
+
+
 def test_a_dry_run_takes_nobody_out_of_the_line(door: Door) -> None:
     door.post(review(owned()))
     door.post(review(owned(resource="example.com/roomy"), dryRun=True))
@@ -347,7 +378,7 @@ def test_a_line_of_the_log_is_short_and_one_line_whatever_was_posted(
     long = "\x1b[2J\n" + "é" * 100_000
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": long, "uid": "u", "controller": True}
     refused = pod()
-    refused["metadata"]["ownerReferences"] = [owner]
+    refused["metadata"] |= {"ownerReferences": [owner], "name": long}
     with caplog.at_level(logging.INFO):
         answered = door.post(review(refused, uid=long))
     assert answered.response["uid"] == long

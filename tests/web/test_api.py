@@ -1,6 +1,7 @@
 """What is wrong with a request to the API, told as RFC 9457 has it."""
 
 import logging
+import re
 from typing import Any
 
 import pytest
@@ -96,14 +97,16 @@ def test_head_is_answered_like_get(app: ASGIApp, path: str) -> None:
     assert (head.status_code, head.headers) == (get.status_code, get.headers)
 
 
-def test_a_mistake_of_ours_is_told_without_its_text(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.CRITICAL)
-
+def test_a_mistake_of_ours_is_told_and_logged_once_without_its_text(caplog: pytest.LogCaptureFixture) -> None:
     def broken(_: str) -> Any:  # noqa: ANN401 - never returns
         raise ZeroDivisionError("secret")
 
     app = example(meaning=broken)
+    asked(app, "GET", "/api/v1/explain/a")
     answered = asked(app, "GET", "/api/v1/explain/a")
+    (logged,) = caplog.records
+    assert (logged.levelno, logged.message, logged.exc_info) == (logging.ERROR, "exception while answering", None)
+    assert re.fullmatch(r"ZeroDivisionError in broken, line \d+", vars(logged)["facts"]["problem"])
     assert answered.json() == {
         "type": "about:blank",
         "title": "Internal Server Error",

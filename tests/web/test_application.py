@@ -92,6 +92,8 @@ def test_the_capacity_as_json_has_every_class_and_pool(web: Web) -> None:
         "available": 0,
         "unavailable": 0,
         "listedNotCounted": 0,
+        "neverRefused": "",
+        "shadowedBy": "",
         "name": "full",
         "extendedResourceName": "example.com/full",
         "vacancy": "full",
@@ -166,6 +168,26 @@ def test_a_check_answers_for_each_pod_in_the_namespace_asked_for(web: Web) -> No
     )
 
 
+NOTHING_ASKED = {
+    "nothing": ({"cpu": "1"}, "."),
+    "a name with a slip": ({"example.com/fulls": "1"}, ": no device class declares example.com/fulls."),
+    "several": ({"a.io/x": "1", "b.io/x": 1, "c.io/x": 1}, ": no device class declares a.io/x, nor 2 more names."),
+    "a long one": (
+        {f"{'a.' * 100}example.com/gpu": 1},
+        ": no device class declares a.a.a.a.a.a.a.a.a.a.a.a....a.a.a.a.example.com/gpu.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NOTHING_ASKED)
+def test_a_pod_that_asks_for_no_device_is_told_which_names_are_none(web: Web, case: str) -> None:
+    amounts, rest = NOTHING_ASKED[case]
+    asking = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"resources": {"limits": amounts}}]}}
+    (check,) = web.ask("POST", "/api/v1/check", content=json.dumps(asking)).json()["checks"]
+    assert (check["verdict"], check["reason"], check["asks"]) == ("room", "NoDeviceRequested", [])
+    assert check["message"] == f"[NoDeviceRequested] the pod asks for no device{rest}"
+
+
 BAD_TEXTS: dict[str, tuple[bytes, int, str]] = {
     "not YAML": (b"kind: [", 400, "manifest:1: "),
     "not UTF-8": (b"\xff", 400, "manifest:1: not UTF-8"),
@@ -182,7 +204,7 @@ BAD_TEXTS: dict[str, tuple[bytes, int, str]] = {
         400,
         "a pod asks for up to 1056 resources and devices, more than the limit of 1024",
     ),
-    "too many pods": (b"---".join([POD.encode()] * (MAX_PODS + 1)), 400, "501 pods are more than the limit of 500"),
+    "too many pods": (b"---".join([POD.encode()] * (MAX_PODS + 1)), 400, "more than 500 pods"),
 }
 
 

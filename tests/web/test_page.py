@@ -103,8 +103,9 @@ def test_a_class_without_a_device_is_empty_and_says_why() -> None:
 def test_devices_that_are_listed_and_do_not_count_are_mentioned(listed: int) -> None:
     half = device_class("gpu", selectors=['device.attributes["gpu.example.com"].kind == "a"'])
     kinds = [device(f"gpu-{i}", attributes={"kind": "a" if i == 0 else "b"}) for i in range(1 + listed)]
-    counted = pool_status(pool_counts(total=1 + listed, allocated=1))
-    said = Reader(half, resource_slice(kinds), resource_claim("gpu-0", consumers=["p1"]), counted).card_words()
+    counted = pool_status(pool_counts(total=1 + listed, allocated=1), at=NOON + 1)
+    objects = (half, resource_slice(kinds), resource_claim("gpu-0", consumers=["p1"]), counted)
+    said = Reader(*objects, later=1).card_words()
     lists = re.findall(r"the pool status lists (.*?) not count", said)
     assert lists == {0: [], 1: ["1 more as available that does"], 2: ["2 more as available that do"]}[listed]
 
@@ -138,6 +139,51 @@ def test_a_node_that_switches_refusals_off_is_named_unless_hidden(hide_names: bo
     assert f"{GPU} explicit; never refused: {said} it by device plugin" in page.card_words()
 
 
+FULL_GPU: list[Heard] = [GPU_CLASS, resource_slice(1), resource_claim("gpu-0", consumers=["p1"])]
+
+
+@pytest.mark.parametrize("name", ["gpu", "gpu.example.com"])
+@pytest.mark.parametrize("setting", ["autoscaled", "dynamic"])
+def test_a_class_of_which_nobody_is_refused_says_so_once(setting: str, name: str) -> None:
+    bound = device_class("gpu", driver="gpu.example.com", declares=GPU, created=NOON - 3_600)
+    page = Reader(bound, *FULL_GPU[1:], **{setting: name})
+    assert "data-vacancy=full>" in page.card()
+    assert re.findall("<p class=why>(.*)", page.card()) == [f"never refused: {setting}"]
+    assert page.card_words().count("never refused") == 1
+    assert "class is called so" not in page.words()
+
+
+def test_a_name_of_which_nobody_is_refused_says_so_where_its_class_is_refused() -> None:
+    page = Reader(*FULL_GPU, OLD, autoscaled="old")
+    assert (
+        f"{GPU} explicit; also claimed by old, shadowed; never refused: autoscaled {IMPLICIT_GPU}" in page.card_words()
+    )
+    assert "<p class=why>" not in page.card()
+
+
+def test_what_settings_list_and_nothing_is_called_is_on_the_page_and_once_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    page = Reader(*FULL_GPU, autoscaled="gpu.exmaple.com")
+    assert "autoscaled=gpu.exmaple.com: no driver or device class is called so at present" in page.words()
+    page.tell(OLD)
+    page.text()
+    page.tell(device_class("late", driver="gpu.exmaple.com"))
+    assert "called so" not in page.words()
+    page.watched.gone(device_class("late"))
+    page.tell()
+    page.text()
+    assert [(each.getMessage(), vars(each)["facts"]) for each in caplog.records] == [
+        ("settings name no driver or class", {"entries": "autoscaled=gpu.exmaple.com"})
+    ] * 2
+
+
+def test_while_classes_are_not_known_no_entry_is_called_unknown(caplog: pytest.LogCaptureFixture) -> None:
+    page = Reader(GPU_CLASS, kinds=set(Kind) - {Kind.DEVICE_CLASSES}, autoscaled="gpu.exmaple.com")
+    assert "called so" not in page.words()
+    assert caplog.records == []
+
+
 # --- What "1" means ---------------------------------------------------------------------------------------------------
 
 
@@ -152,6 +198,20 @@ def test_the_box_tells_model_memory_and_profile_and_that_devices_are_unequal() -
     assert "One of 2 devices in 1 pool of gpu.example.com" in said
     assert "model A100 profile 3g.40gb memory 40Gi (1) to 80Gi (1)" in said
     assert "GPU-0" not in said
+
+
+BEHIND: dict[str, tuple[list[Heard], str]] = {
+    "an incomplete pool": ([HALF], "One of an unknown number of devices in 1 pool of gpu.example.com"),
+    "one device": ([resource_slice(1)], "The only device in 1 pool of gpu.example.com"),
+    "eleven": ([resource_slice(11)], "One of 11 devices in 1 pool of gpu.example.com"),
+    "none": ([], "No device at present"),
+}
+
+
+@pytest.mark.parametrize("case", BEHIND)
+def test_the_box_tells_what_is_behind(case: str) -> None:
+    objects, said = BEHIND[case]
+    assert f"What does 1 mean? {said}" in Reader(GPU_CLASS, *objects).card_words()
 
 
 @pytest.mark.parametrize("attributes", [{"index": 0}, {"resource.kubernetes.io/pcieRoot": "pci0000:00"}, {}])
@@ -262,31 +322,7 @@ def test_a_driver_that_is_seen_live_is_not_unknown_for_want_of_a_count(source: S
     assert "In use: witness (1 driver)." in page.words()
 
 
-# --- Hidden, hostile, empty -------------------------------------------------------------------------------------------
-
-
-def test_hidden_names_are_nowhere_also_not_in_a_box() -> None:
-    """Pools and nodes; whole, as the first part of a name, and as an attribute that a driver publishes."""
-    devices = [
-        device(f"{i}", attributes={"model": "L4", "type": f"secret-{i // 2}"}, node=f"secret-{i // 2}.example.com")
-        for i in range(4)
-    ]
-    objects: list[Heard] = [
-        GPU_CLASS,
-        resource_slice(devices, pool="secret-pool", node=""),
-        resource_slice(1, pool="secret-half", slices=2),
-        node("secret-plugin", plugin={GPU: "1"}),
-    ]
-    shown, hidden = Reader(*objects), Reader(*objects, hide_names=True)
-    assert {"secret-pool", "secret-half", "secret-plugin"} <= set(re.findall(r"secret-\w+", shown.text()))
-    assert "type secret-0 (2), secret-1 (2)" in shown.card_words()
-    assert "secret-0" in shown.text(f"/api/v1/explain/{GPU}")
-    for path in ("/", "/?pools=all", "/api/v1/capacity", f"/api/v1/explain/{GPU}"):
-        assert "secret" not in hidden.text(path)
-    assert "model L4" in hidden.card_words()
-    assert "data-pool" not in hidden.text()
-    assert "1 pool cannot be counted, being incomplete or contradicting" in hidden.words()
-
+# --- Hostile, empty ---------------------------------------------------------------------------------------------------
 
 HOSTILE = '<script>alert("1")</script>'
 

@@ -5,9 +5,10 @@ import gzip
 
 import pytest
 
-from app.web.page import VIEWS_AT_MOST
-from app.web.representation import BYTES_AT_ONCE, representation
-from app.web.view import View
+from app.web.page import VIEWS_AT_MOST, WAITING_AT_MOST, CapacityPage, ViewsWait
+from app.web.representation import BYTES_AT_ONCE, Representation, representation
+from app.web.table import Table
+from app.web.view import View, view_of
 from tests.builders import GPU, device_class, pool_counts, pool_status, resource_claim, resource_slice
 from tests.web.many import a_page, a_table, many_classes
 from tests.web.reader import Reader
@@ -120,15 +121,79 @@ def test_a_view_is_made_once_for_a_table_and_few_views_are_kept() -> None:
     page, table = a_page(classes), a_table(classes)
 
     async def story() -> None:
-        first = await page.get(table, "", {}, View())
-        assert await page.get(table, "", {}, View()) is first
-        assert await page.get(table, "a notice", {}, View()) is not first
-        again = await page.get(table, "", {}, View())
+        for view in (View(), View(state="free")):
+            first = await page.get(table, "", {}, view)
+            assert await page.get(table, "", {}, view) is first
+            assert await page.get(table, "a notice", {}, view) is not first
+        plain, again = await page.get(table, "", {}, View()), await page.get(table, "", {}, view)
         for number in range(VIEWS_AT_MOST):
             await page.get(table, "", {}, View(text=str(number)))
-        assert await page.get(table, "", {}, View()) is not again
+        assert await page.get(table, "", {}, view) is not again
+        assert await page.get(table, "", {}, View()) is plain
 
     asyncio.run(story())
+
+
+async def asked_at_once(page: CapacityPage, table: Table, *views: View) -> list[Representation | BaseException]:
+    """What becomes of these, all asked for before one is made; whoever hangs up is asked for all the same."""
+    return await asyncio.gather(*(page.get(table, "", {}, view) for view in views), return_exceptions=True)
+
+
+def test_who_asks_for_the_same_view_waits_for_that_one_and_for_one_too_many_is_sent_away() -> None:
+    classes = many_classes(20, 1)
+    page, table = a_page(classes), a_table(classes)
+    views = [View(text=f"{number}") for number in range(WAITING_AT_MOST + 2)]
+    made = asyncio.run(asked_at_once(page, table, *views, *views[:2] * 20))
+    assert [isinstance(each, ViewsWait) for each in made[: len(views)]] == [False] * WAITING_AT_MOST + [True] * 2
+    assert set(made[len(views) :]) == set(made[:2])
+
+
+def test_the_plain_page_waits_for_no_other_view() -> None:
+    classes = many_classes(WAITING_AT_MOST, 1000)
+    page, table = a_page(classes), a_table(classes)
+
+    async def story() -> None:
+        named = [View(text=each.name, all_pools=True) for each in classes]
+        others = asyncio.create_task(asked_at_once(page, table, *named))
+        await asyncio.sleep(0)
+        plain = await page.get(table, "", {}, View())
+        assert not others.done()
+        assert await page.get(table, "", {}, View()) is plain
+        assert not any(isinstance(each, BaseException) for each in await others)
+
+    asyncio.run(story())
+
+
+def test_who_asks_for_what_there_is_not_asks_for_one_view() -> None:
+    assert {view_of(f"{n}", f"z{n}", f"z{n}", "all") for n in range(9)} == {View(misunderstood=True)}
+    assert view_of("", "", "", "all") == View()
+
+
+def test_a_view_of_all_pools_is_not_kept() -> None:
+    classes = many_classes(1, 1)
+    page, table, view = a_page(classes), a_table(classes), View(text=classes[0].name, all_pools=True)
+
+    async def story() -> None:
+        first = await page.get(table, "", {}, view)
+        assert await page.get(table, "", {}, view) is not first
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(("query", "listed"), [("", 0), ("pools=all", 0), ("class=gpu&pools=all", 300)])
+def test_all_pools_are_listed_of_the_class_that_is_called_so(query: str, listed: int) -> None:
+    slices = (resource_slice(1, pool=f"n{i}") for i in range(300))
+    text = Reader(device_class("gpu"), device_class("gpu-too"), *slices).text(f"/?{query}")
+    assert text.count("<article class=card") == 2
+    assert text.count("<tr data-driver=") == listed
+
+
+def test_who_is_sent_away_is_told_when_to_come_back(page: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.web.page.WAITING_AT_MOST", 0)
+    answered = page.get("/?state=full")
+    assert (answered.status_code, answered.headers["retry-after"]) == (503, "5")
+    assert answered.json()["detail"] == "too many views of the page are to be made, try again soon"
+    assert page.get().status_code == 200
 
 
 def test_a_new_point_of_the_line_is_a_new_page(page: Reader) -> None:
@@ -147,6 +212,6 @@ def test_pieces_of_any_size_are_packed_whole(pieces: list[bytes]) -> None:
 
 def test_a_large_page_comes_in_pieces_that_hold_nobody_up() -> None:
     classes = many_classes(1, 2000)
-    made = asyncio.run(a_page(classes).get(a_table(classes), "", {}, View(all_pools=True)))
+    made = asyncio.run(a_page(classes).get(a_table(classes), "", {}, View(classes[0].name, all_pools=True)))
     assert b"".join(made.plain).count(b"<tr data-driver=") == 2000
     assert max(map(len, made.plain)) < 20_000

@@ -48,6 +48,7 @@ VIEWS: dict[str, tuple[str, list[str]]] = {
     "the most free first, unknown last": ("sort=free", ["h100", "l4", "a100", "none", "b200"]),
     "by state": ("sort=state", ["h100", "l4", "a100", "none", "b200"]),
     "a state there is not": ("state=broken", BY_NAME),
+    "a state there is not, and a name": ("state=broken&class=100", BY_NAME),
     "an order there is not": ("sort=age", BY_NAME),
     "a word there is not": ("colour=red&class=", BY_NAME),
     "nothing is like that": ("class=xyz", []),
@@ -62,7 +63,8 @@ def test_a_view(page: Reader, case: str) -> None:
 
 
 def test_what_is_not_understood_is_said(page: Reader) -> None:
-    assert "The address asks for broken, which is no state or order." in page.words("/?state=broken")
+    for address in ("/?state=broken", "/?sort=age", "/?state=full&sort=age"):
+        assert "The address asks for a state or an order that there is not" in page.words(address)
     assert "The address asks for" not in page.words("/?state=full")
 
 
