@@ -75,10 +75,11 @@ def reached(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> It
         "spec": service["spec"] | {"ports": [{"name": "http", "port": 80, "targetPort": "webhook"}]},
     }
     rights = [item for item in items if item["metadata"]["name"] == "vacancy-tenants"]
+    # No image that a stand-in kubelet knows: it would run the pod.
     ports = [{"name": "web", "containerPort": 8080}, {"name": "webhook", "containerPort": 8443}]
     pod = {
         "metadata": {"name": "vacancy", "labels": service["spec"]["selector"]},
-        "spec": {"nodeName": NODE, "containers": [{"name": "main", "image": "vacancy", "ports": ports}]},
+        "spec": {"nodeName": NODE, "containers": [{"name": "main", "image": "elsewhere", "ports": ports}]},
     }
     settings = {"--web-listen": f"{address}:8080"}
     with installed(plane, [service, deaf, *rights]), Vacancy(plane, folder, "witness", settings=settings) as vacancy:
