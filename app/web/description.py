@@ -62,7 +62,8 @@ def answers_with(schema: str, *also: int, takes_manifest: bool = False, has_tag:
     for status in also:
         told = _ref(Problem.__name__)
         if status == 404:  # noqa: PLR2004 - the status code is its own name
-            told = {"allOf": [told, _ref(schema)]}
+            # The problem alone for a name with a line break, which no path is: nothing is served there.
+            told = {"anyOf": [{"allOf": [told, _ref(schema)]}, told]}
         responses[str(status)] = _content(f"{problems.TITLES[status]}.", problems.MEDIA_TYPE, told)
     if not takes_manifest:
         return {"responses": responses}
