@@ -1,12 +1,10 @@
 """The documentation names what there is and nothing else; its links lead somewhere, its examples do what it says."""
 
-import asyncio
 import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 import typer
 import yaml
@@ -20,11 +18,10 @@ from app.audit_log import MAX_LINE_BYTES
 from app.cluster.manifests import MAX_FILE_BYTES
 from app.cluster.wake import ANNOTATION
 from app.dra import explain
-from app.dra.capacity import capacity, class_capacities
+from app.dra.capacity import capacity
 from app.dra.demand import Lookups
 from app.dra.explain import Audience
 from app.dra.judgement import Policy, Source, judge
-from app.dra.meaning import meaning_in_steps
 from app.dra.reasons import Reason
 from app.dra.scope import QUEUE_LABEL
 from app.dra.vacancy import Vacancy
@@ -39,7 +36,7 @@ from app.metrics import CertificateCounts, DoorCounts, Metrics, RiverCounts, Wat
 from app.presubmit.report import EXIT_CODE_UNKNOWN_STRICT, EXIT_CODES
 from app.settings import SETTINGS, read_settings
 from app.web.admit import AdmissionDoor
-from app.web.application import BODY_SECONDS, Answers, create_application
+from app.web.application import BODY_SECONDS
 from app.web.check import (
     AT_ONCE,
     MAX_ANSWER_BYTES,
@@ -51,13 +48,13 @@ from app.web.check import (
     MAX_PODS,
     MAX_TEMPLATE_BYTES,
     WAITING_AT_MOST,
-    Checker,
 )
 from app.web.probes import Probes
-from app.web.table import CapacityTable
 from app.wording import LENGTHS, LIMIT, PAGE
 from certs.exchange import CHANGES, DAY, Lifetimes
 from tests.story import stories
+from tests.web.example import asked
+from tests.web.example import example as application
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference.md"
@@ -155,27 +152,9 @@ def test_what_the_webhook_listener_serves_is_documented(example: Embedded) -> No
     assert set(column(REFERENCE, "Webhook listener")) == served
 
 
-def test_what_the_web_listener_serves_is_documented(example: Embedded) -> None:
-    world = example.latest.get
-    answers = Answers(
-        table=CapacityTable(class_capacities, world=world, now=lambda: NOW, hide_names=False),
-        meaning=lambda name: meaning_in_steps(name, world(), NOW),
-        check=Checker(world=world, reader=example, now=lambda: NOW, audience=Audience()),
-        metrics=lambda _classes, _pools: b"",
-        notice=lambda: "",
-        switches=dict,
-        probes=Probes(),
-        hide_names=False,
-        version="0",
-    )
+def test_what_the_web_listener_serves_is_documented() -> None:
     description = "/openapi.json"
-
-    async def ask() -> httpx.Response:
-        transport = httpx.ASGITransport(app=create_application(answers))
-        async with httpx.AsyncClient(transport=transport, base_url="http://vacancy") as client:
-            return await client.get(description)
-
-    paths = asyncio.run(ask()).json()["paths"]
+    paths = asked(application(), "GET", description).json()["paths"]
     served = {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
     assert set(column(REFERENCE, "Web listener")) == {*served, f"GET {description}"}
 
