@@ -157,8 +157,10 @@ class Stream:
 class ApiClient:
     """One API server, as one user; use it as an async context manager, or `close` it."""
 
-    def __init__(self, origin: Credentials, configuration: Configuration) -> None:
-        """`configuration`: what `origin` held. Raises BadConfig."""
+    def __init__(
+        self, origin: Credentials, configuration: Configuration, headers: tuple[tuple[str, str], ...] = ()
+    ) -> None:
+        """`configuration`: what `origin` held; `headers`: of every call. Raises BadConfig."""
         self._origin, self._configuration = origin, configuration
         try:
             self._api = kubernetes_api.ApiClient(configuration)
@@ -167,8 +169,6 @@ class ApiClient:
         self._api.user_agent = "vacancy"
         self._tls = self._api.rest_client.ssl_context
         self._connector = aiohttp.TCPConnector(ssl=self._tls, socket_factory=_socket)
-        # The package knows nothing of `as` in a kubeconfig, and would ask with other rights.
-        headers = tuple(impersonation(current(origin.files, origin.context).user)) if origin.files else ()
         configuration.client_session_kwargs = {"connector": self._connector, "headers": headers}
         self._renewal: asyncio.Task[None] | None = None
         self._renewed_at = float("-inf")
@@ -181,9 +181,14 @@ class ApiClient:
     @classmethod
     async def log_in(cls, origin: Credentials) -> Self:
         """With credentials from there; nothing is sent yet. Raises BadConfig."""
-        if origin.files:  # of several files the package lets the last one choose the context, kubectl the first
-            origin = replace(origin, context=current(origin.files, origin.context).context)
-        return cls(origin, await _looked_up(origin))
+        headers: tuple[tuple[str, str], ...] = ()
+        if origin.files:
+            found = current(origin.files, origin.context)
+            # Of several files the package lets the last one choose the context, kubectl the first.
+            origin = replace(origin, context=found.context)
+            # It knows nothing of `as` either, and would ask with other rights.
+            headers = tuple(impersonation(found.user))
+        return cls(origin, await _looked_up(origin), headers)
 
     async def __aenter__(self) -> Self:
         return self
