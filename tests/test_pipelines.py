@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.controlplane.process import Server
+from tests.browser.files import EXAMPLE, FileServer
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "pipelines.md").read_text("utf-8")
@@ -38,19 +38,8 @@ def yaml_below(heading: str) -> Any:  # noqa: ANN401 - whatever it is
 @pytest.fixture(scope="module")
 def vacancy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of a server of the example cluster."""
-    log = tmp_path_factory.mktemp("pipelines") / "log"
-    flags = ["--listen=127.0.0.1:0", "--web-listen=127.0.0.1:0", "--now=2026-01-01T12:00:00Z"]
-    command = [sys.executable, "-m", "app", "serve", f"--manifests={ROOT / 'examples' / 'cluster'}", *flags]
-    server = Server(command, log)
-
-    def address() -> str:
-        whole, _, _ = log.read_text().rpartition("\n")
-        found = (json.loads(line) for line in whole.splitlines() if line.startswith("{"))
-        return next((f"http://{line['web']}" for line in found if line["msg"] == "ready"), "")
-
-    server.wait(lambda: bool(address()))
-    yield address()
-    server.kill()  # an orderly stop would wait for endpoints to move
+    with FileServer(EXAMPLE, tmp_path_factory.mktemp("pipelines")) as server:
+        yield server.url
 
 
 @pytest.fixture
