@@ -7,10 +7,13 @@ import asyncio
 import contextlib
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from app.settings import Address
 
@@ -31,6 +34,11 @@ MAX_WEB_HEAD_BYTES = 8 * 1024
 
 HEAD_SECONDS = 10.0
 """For a head that has begun, or a first one: who sends it sends it at once."""
+
+
+Headers = Iterable[tuple[bytes, bytes]]
+AtOnce = Callable[[str, str, Headers, bytes], bytes | None]
+"""Method, path, header fields (their names in lower case) and body of a request to the content of its answer."""
 
 
 class BoundedHead(HttpToolsProtocol):
@@ -95,6 +103,56 @@ class BoundedHead(HttpToolsProtocol):
         self.transport.close()
 
 
+class Prompt(BoundedHead):
+    """Answers on the spot what can be answered so.
+
+    uvicorn's way to an application (a task, and coroutines to read and to write) costs as much as all that is done for
+    a review (measured, docs/performance.md). Only what has to wait for something goes it.
+    """
+
+    def __init__(self, at_once: AtOnce, **uvicorn: Any) -> None:  # noqa: ANN401 - uvicorn's own
+        """`at_once` gives the content of the answer, JSON of status 200, or None: the application is to answer."""
+        super().__init__(**uvicorn)
+        self._at_once = at_once
+        self._held: ASGI3Application | None = None
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        """Hold the request until its body is here, if it comes by itself and there is no other before it."""
+        if cycle is self.cycle and cycle.more_body and not cycle.waiting_for_100_continue:
+            self._held = app
+        else:
+            super()._start_asgi_task(cycle, app)
+
+    def on_body(self, body: bytes) -> None:
+        """Uvicorn reads no further than its bound until somebody takes what there is."""
+        super().on_body(body)
+        if self._held is not None and len(self.cycle.body) > HIGH_WATER_LIMIT:
+            self._let_go(self._held)
+
+    def on_message_complete(self) -> None:
+        """The body is here."""
+        super().on_message_complete()
+        if self._held is None:
+            return
+        cycle = self.cycle
+        content = None
+        if cycle.keep_alive and not self.flow.write_paused:
+            content = self._at_once(cycle.scope["method"], cycle.scope["path"], self.headers, bytes(cycle.body))
+        if content is None:
+            self._let_go(self._held)
+            return
+        self._held, cycle.response_started, cycle.response_complete = None, True, True
+        self.transport.write(_OK % len(content) + content)
+        cycle.on_response()
+
+    def _let_go(self, app: ASGI3Application) -> None:
+        self._held = None
+        super()._start_asgi_task(self.cycle, app)
+
+
+_OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+
+
 class ShortHead(BoundedHead):
     """For the web listener, where anybody may ask."""
 
@@ -109,13 +167,13 @@ class Listener(uvicorn.Server):
         app: Callable[..., Awaitable[None]],
         sock: socket.socket,
         tls: ssl.SSLContext | None = None,
-        http: type[BoundedHead] = BoundedHead,
+        http: Callable[..., BoundedHead] = BoundedHead,
     ) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
                 loop="none",
-                http=http,
+                http=http,  # type: ignore[arg-type]  # it calls it, whatever it is
                 ws="none",
                 lifespan="off",
                 interface="asgi3",

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
@@ -27,7 +28,7 @@ from app.dra.capacity import class_capacities
 from app.dra.meaning import meaning_in_steps
 from app.dra.wake import WakeQueue
 from app.embedded import Embedded, refused_name, what_to_try
-from app.listeners import Listener, ShortHead, bound_socket
+from app.listeners import Listener, Prompt, ShortHead, bound_socket
 from app.logs import configure_logging
 from app.metrics import CertificateCounts, DoorCounts, Metrics
 from app.parts import clock, judgement_policy, readers, rules
@@ -153,7 +154,9 @@ class Server:
                 history=self._history,
             )
         )
-        self.webhook = Listener(door, webhook_socket, certificates.serving.server_context)
+        self.webhook = Listener(
+            door, webhook_socket, certificates.serving.server_context, http=partial(Prompt, door.at_once)
+        )
         self.web = Listener(web, web_socket, http=ShortHead)
         self.probes.checks = {
             "certificate": certificates.missing,

@@ -123,6 +123,8 @@ def admit(request: AdmissionRequest, verdict: Verdict, rules: Rules, now: float)
     if mode is Mode.OFF or verdict.reason is Reason.NoDeviceRequested:
         return Decision(allowed=True, mode=mode, reason=verdict.reason)
     annotations = audit_annotations(verdict, now)
+    if verdict.reason is Reason.HasRoom:
+        return Decision(allowed=True, mode=mode, reason=verdict.reason, audit_annotations=annotations)
     if mode is Mode.ENFORCE and _is_refused(verdict, rules):
         if not _matches(request.username, rules.warn_only_for):
             status = _refusal(request, verdict, rules, now)
@@ -166,7 +168,8 @@ def not_checked(reason: Reason, detail: str = "", mode: Mode = Mode.ENFORCE) -> 
 
 def effective_mode(pod: Pod | None, rules: Rules) -> Mode:
     """The namespace's mode, or that of the owner's kind where it is milder."""
-    return min(rules.mode, owner_mode(controller(pod), rules.owners), key=_MILDEST_FIRST.index)
+    of_owner = owner_mode(controller(pod), rules.owners)
+    return of_owner if _MILDEST_FIRST.index(of_owner) < _MILDEST_FIRST.index(rules.mode) else rules.mode
 
 
 def owner_mode(owner: OwnerReference | None, owners: Mapping[str, Mode]) -> Mode:
@@ -174,14 +177,21 @@ def owner_mode(owner: OwnerReference | None, owners: Mapping[str, Mode]) -> Mode
     kind = owner.kind if owner else BARE_POD
     group = owner.api_version.rpartition("/")[0] if owner else ""
     exact = f"{kind}.{group}" if group else kind
-    candidates = (owners.get(exact), owners.get(kind), DEFAULT_OWNERS.get(exact), owners.get(ANY_OWNER))
-    return next((mode for mode in candidates if mode is not None), DEFAULT_OWNERS[ANY_OWNER])
+    return (
+        owners.get(exact)
+        or owners.get(kind)
+        or DEFAULT_OWNERS.get(exact)
+        or owners.get(ANY_OWNER)
+        or DEFAULT_OWNERS[ANY_OWNER]
+    )
 
 
 def controller(pod: Pod | None) -> OwnerReference | None:
     """The owner that made the pod, and makes it again when it is refused; None: a bare pod."""
-    owners = (pod.metadata.owner_references if pod else None) or ()
-    return next((owner for owner in owners if owner.controller), None)
+    for owner in (pod.metadata.owner_references if pod else None) or ():
+        if owner.controller:
+            return owner
+    return None
 
 
 def _is_refused(verdict: Verdict, rules: Rules) -> bool:

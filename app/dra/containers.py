@@ -4,8 +4,9 @@ Only arithmetic: whether a name stands for a DRA device is decided by those who 
 """
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from app.dra.classes import IMPLICIT_PREFIX
 from app.dra.objects import Amount, Container, PodSpec, Value
@@ -40,8 +41,7 @@ class ResourceTotal(Value, frozen=True):
         return self.name.removeprefix(IMPLICIT_PREFIX) if self.name.startswith(IMPLICIT_PREFIX) else None
 
 
-@dataclass(slots=True)
-class _Sum:
+class _Sum(Struct, gc=False):
     """What was found of one name so far."""
 
     field: str
@@ -96,7 +96,7 @@ def resource_totals(spec: PodSpec) -> tuple[ResourceTotal, ...]:
                 found.sidecars += devices
             else:
                 found.peak = max(found.peak, found.sidecars + devices)
-    return tuple(found.total(name) for name, found in sums.items())
+    return tuple([found.total(name) for name, found in sums.items()])
 
 
 def _asked(container: Container, group: str, index: int, sums: dict[str, _Sum]) -> list[tuple[_Sum, int]]:
@@ -107,7 +107,9 @@ def _asked(container: Container, group: str, index: int, sums: dict[str, _Sum]) 
         if devices == 0:
             continue
         field = f"spec.{group}[{index}].resources.{source}[{name}]"
-        found = sums.setdefault(name, _Sum(field))
+        found = sums.get(name)
+        if found is None:
+            found = sums[name] = _Sum(field)
         if not isinstance(devices, Reason):
             asked.append((found, devices))
         elif not found.unjudged:
@@ -120,9 +122,9 @@ def _amounts(container: Container) -> list[tuple[str, str, Amount]]:
     if container.resources is None:
         return []
     requests, limits = container.resources.requests or {}, container.resources.limits or {}
-    written = [("requests", name, amount) for name, amount in requests.items()]
-    written += [("limits", name, amount) for name, amount in limits.items() if name not in requests]
-    return [(name, source, amount) for source, name, amount in written if is_extended_resource(name)]
+    written = [(name, "requests", requests[name]) for name in requests if is_extended_resource(name)]
+    alone = [(name, "limits", limits[name]) for name in limits if name not in requests and is_extended_resource(name)]
+    return written + alone if alone else written
 
 
 def _devices(amount: Amount) -> int | Reason:

@@ -173,7 +173,7 @@ def pod_demand(pod: Pod, namespace: str, catalog: Catalog, lookups: Lookups, now
     return PodDemand(
         needs=tuple(needs),
         tolerations=tuple(spec.tolerations or ()),
-        node_selector=tuple(sorted((spec.node_selector or {}).items())),
+        node_selector=tuple(sorted(spec.node_selector.items())) if spec.node_selector else (),
     )
 
 
@@ -194,7 +194,7 @@ def _resource_need(total: ResourceTotal, catalog: Catalog, now: float) -> Need |
         name=total.name,
         field=total.field,
         count=total.devices,
-        asks=() if unjudged else tuple(Ask(class_name) for class_name in class_names),
+        asks=() if unjudged else tuple([Ask(class_name) for class_name in class_names]),
         claimed_name=implicit is None,
         unjudged=unjudged,
         detail=detail,

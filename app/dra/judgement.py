@@ -133,15 +133,9 @@ def decide(demand: PodDemand, world: World, now: float) -> Verdict:
             verdict, found = _judged(need, demand, world, now)
             needs.append(verdict)
             findings += found
-    outcome = min((need.outcome for need in needs), key=_DECIDES.index)
-    deciding = [need.reason for need in needs if need.outcome is outcome]
-    return Verdict(
-        outcome=outcome,
-        reason=Reason.FewerThanAsked if Reason.FewerThanAsked in deciding else deciding[0],
-        needs=tuple(needs),
-        source=_source({finding.source for finding in findings if finding.source}),
-        snapshot_time=min([f.counted_at for f in findings if f.counted_at is not None], default=None),
-    )
+    deciding = needs[0] if len(needs) == 1 else min(needs, key=_decides)
+    source, counted_at = _evidence(findings)
+    return Verdict(deciding.outcome, deciding.reason, tuple(needs), source, counted_at)
 
 
 def find(ask: Ask, demand: PodDemand, world: World, now: float) -> Finding:
@@ -162,8 +156,8 @@ def _by_witness(tally: Tally, standing: Standing, world: World, now: float) -> F
     """What the witness says; under `both` and `auto`, held against the statuses of every driver concerned."""
     vacancy, reason = standing.vacancy, standing.reason
     counted: list[float] = []
-    listed = -sum(part.devices for part in standing.unreachable)
-    for driver in tally.candidate_drivers() if world.policy.source is not Source.WITNESS else ():
+    listed = -sum([part.devices for part in standing.unreachable])
+    for driver in tally.summary().possible_drivers if world.policy.source is not Source.WITNESS else ():
         status, doubt = world.snapshot.statuses.get(driver), None
         if status is None or not fresh(status, now, world.policy.max_age_seconds):
             doubt = _absence(status) if world.policy.source is Source.BOTH else None
@@ -197,7 +191,7 @@ def _by_pool_status(tally: Tally, standing: Standing, world: World, now: float) 
     counted: list[float] = []
     listed = block = 0
     exact = True
-    for driver in tally.candidate_drivers():
+    for driver in tally.summary().possible_drivers:
         status = world.snapshot.statuses.get(driver)
         if status is None or not fresh(status, now, world.policy.max_age_seconds):
             parts.append((Vacancy.UNKNOWN, _absence(status)))
@@ -281,7 +275,7 @@ def _judged(need: Need, demand: PodDemand, world: World, now: float) -> tuple[Ne
 
 def _need_verdict(need: Need, finding: Finding, outcome: Outcome, reason: Reason, detail: str) -> NeedVerdict:
     """The need with the numbers of one class behind it."""
-    tally, standing = finding.tally, finding.standing
+    tally, standing, summary = finding.tally, finding.standing, finding.tally.summary()
     known = finding.source != ""
     exact = known and tally.certain()
     return NeedVerdict(
@@ -297,8 +291,8 @@ def _need_verdict(need: Need, finding: Finding, outcome: Outcome, reason: Reason
         pools=len(tally.pools) if exact else None,
         largest_free_block=standing.largest_free_block if finding.free is not None else None,
         largest_block=standing.largest_block if known else None,
-        drivers=tally.drivers(),
-        memory=tally.memory(),
+        drivers=summary.drivers,
+        memory=summary.memory,
         unreachable=standing.unreachable,
         listed=finding.listed,
     )
@@ -306,6 +300,12 @@ def _need_verdict(need: Need, finding: Finding, outcome: Outcome, reason: Reason
 
 _DECIDES = (Outcome.FULL, Outcome.NEVER, Outcome.UNKNOWN, Outcome.ROOM)
 """Of several needs the first of these decides: a pod must get all it asks for."""
+
+
+def _decides(need: NeedVerdict) -> tuple[int, bool]:
+    """The smallest decides; of needs that have room, one that may have to wait is worth more words."""
+    return _DECIDES.index(need.outcome), need.reason is not Reason.FewerThanAsked
+
 
 _OUTCOMES = {
     Vacancy.FREE: Outcome.ROOM,
@@ -363,6 +363,12 @@ def _fewer(need: Need, findings: list[Finding]) -> bool:
     return not enough and _comparable(findings)
 
 
-def _source(sources: set[str]) -> str:
-    """One word for what the answer rests on."""
-    return sources.pop() if len(sources) == 1 else Source.BOTH if sources else ""
+def _evidence(findings: list[Finding]) -> tuple[str, float | None]:
+    """One word for what the answer rests on, and the time of the oldest status it rests on."""
+    source, counted_at = "", None
+    for finding in findings:
+        if finding.source and finding.source != source:
+            source = Source.BOTH if source else finding.source
+        if finding.counted_at is not None and (counted_at is None or finding.counted_at < counted_at):
+            counted_at = finding.counted_at
+    return source, counted_at

@@ -44,25 +44,30 @@ class Scope:
     """Whether tenants may opt out by label."""
 
 
-def out_of_scope(pod: Pod, scope: Scope, server_minor: int) -> Reason | None:
+def out_of_scope(pod: Pod, scope: Scope, server_minor: int) -> Reason | None:  # noqa: PLR0911 - a way out each
     """Why this pod is not judged; None: it is. The first reason that holds. `server_minor`: 37 for Kubernetes 1.37."""
     spec, metadata = pod.spec, pod.metadata
-    labels, annotations = metadata.labels, metadata.annotations
-    exits: tuple[tuple[object, Reason], ...] = (
-        (annotations and MIRROR_ANNOTATION in annotations, Reason.MirrorPod),
-        (spec.node_name, Reason.NodeNameSet),
-        (spec.scheduling_gates, Reason.SchedulingGated),
-        (spec.scheduling_group is not UNSET and bytes(spec.scheduling_group) != b"null", Reason.SchedulingGroup),
-        ((spec.scheduler_name or DEFAULT_SCHEDULER) not in scope.schedulers, Reason.OtherScheduler),
-        (metadata.owner_references and _belongs_to_daemon_set(metadata), Reason.DaemonSetPod),
-        ((labels or annotations) and _is_queue_managed(labels or {}, annotations or {}), Reason.QueueManaged),
-        (labels and scope.allow_queue_label and labels.get(QUEUE_LABEL) == "true", Reason.OptedOut),
-        (server_minor >= PREEMPTING_MINOR and _may_preempt(spec), Reason.MayPreempt),
-    )
-    for leaves, reason in exits:
-        if leaves:
-            return reason
-    return None
+    labels, annotations = metadata.labels or _NONE, metadata.annotations or _NONE
+    if MIRROR_ANNOTATION in annotations:
+        return Reason.MirrorPod
+    if spec.node_name:
+        return Reason.NodeNameSet
+    if spec.scheduling_gates:
+        return Reason.SchedulingGated
+    if spec.scheduling_group is not UNSET and bytes(spec.scheduling_group) != b"null":
+        return Reason.SchedulingGroup
+    if (spec.scheduler_name or DEFAULT_SCHEDULER) not in scope.schedulers:
+        return Reason.OtherScheduler
+    if metadata.owner_references and _belongs_to_daemon_set(metadata):
+        return Reason.DaemonSetPod
+    if (labels or annotations) and _is_queue_managed(labels, annotations):
+        return Reason.QueueManaged
+    if scope.allow_queue_label and labels.get(QUEUE_LABEL) == "true":
+        return Reason.OptedOut
+    return Reason.MayPreempt if server_minor >= PREEMPTING_MINOR and _may_preempt(spec) else None
+
+
+_NONE: Mapping[str, str] = {}
 
 
 def _belongs_to_daemon_set(metadata: ObjectMeta) -> bool:

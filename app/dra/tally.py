@@ -38,6 +38,19 @@ class Standing(Value, frozen=True):
     unreachable: tuple[Unreachable, ...] = ()
 
 
+class Summary(Value, frozen=True):
+    """What the devices of a tally have in common."""
+
+    version: int = 0
+    """Of the tally it was made of."""
+    drivers: tuple[str, ...] = ()
+    """Those of the devices that match."""
+    possible_drivers: tuple[str, ...] = ()
+    """These and those of devices that may match."""
+    memory: tuple[str, str] | None = None
+    """Smallest and largest memory among the matching devices, as the slices write it."""
+
+
 @dataclass(frozen=True, slots=True)
 class PoolCount:
     """What a tally counts in one pool."""
@@ -141,7 +154,7 @@ class Tally:
         self._blocks = Blocks()
         self._free_blocks = Blocks()
         self._memory: dict[str, int] = {}
-        self._memory_range: tuple[int, tuple[str, str] | None] = (-1, None)
+        self._summary = Summary()
 
     def excludes(self, driver: str) -> bool:
         """Whether no device of that driver can match, whatever its attributes."""
@@ -232,10 +245,6 @@ class Tally:
         """These, and pools of which it is not known, or will never be."""
         return self.candidates() | self.blocking.keys() | self.unusable()
 
-    def candidate_drivers(self) -> list[str]:
-        """Drivers of these."""
-        return sorted({**self._drivers, **self._uncertain_drivers})
-
     def count_of(self, pool: PoolState) -> PoolCount:
         """What is counted in one pool."""
         return PoolCount(
@@ -246,17 +255,13 @@ class Tally:
             maybe_free=self._maybe_free_in.get(pool, 0),
         )
 
-    def drivers(self) -> tuple[str, ...]:
-        """Drivers of the matching devices."""
-        return tuple(sorted(self._drivers))
-
-    def memory(self) -> tuple[str, str] | None:
-        """Smallest and largest memory among the matching devices, as the slices write it."""
-        version, known = self._memory_range
-        if version != self.version:
-            known = _range(self._memory)
-            self._memory_range = (self.version, known)
-        return known
+    def summary(self) -> Summary:
+        """What its devices have in common; made anew when others are counted than before."""
+        if self._summary.version != self.version:
+            drivers, possible = self._drivers, {**self._drivers, **self._uncertain_drivers}
+            memory = _range(self._memory)
+            self._summary = Summary(self.version, tuple(sorted(drivers)), tuple(sorted(possible)), memory)
+        return self._summary
 
     def standing(self, why_unreachable: Callable[[DeviceState], str] | None) -> Standing:
         """Free, full, empty or unknown. `why_unreachable` tells why a pod cannot get to a device; empty: it can."""
@@ -264,7 +269,7 @@ class Tally:
         unreachable: tuple[Unreachable, ...] = ()
         if why_unreachable is not None and 0 < len(self.free) <= REACH_AT_MOST:
             blocks, unreachable = _within_reach(self.free, why_unreachable)
-        free_count = len(self.free) - sum(u.devices for u in unreachable)
+        free_count = len(self.free) - sum([u.devices for u in unreachable])
         vacancy, reason = self._vacancy(free_count)
         return Standing(
             vacancy=vacancy,

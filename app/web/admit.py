@@ -7,7 +7,7 @@ API server cannot use helps nobody.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from time import perf_counter
 from typing import Protocol
@@ -39,7 +39,7 @@ from app.admission.review import (
 )
 from app.dra.demand import ClaimReferences, Lookups, PodDemand, claim_references
 from app.dra.explain import HEADLINE_LIMIT
-from app.dra.judgement import World, demand_and_verdict
+from app.dra.judgement import World, demand_and_verdict, judge
 from app.dra.objects import ObjectMeta, Pod
 from app.dra.reasons import Reason
 from app.dra.verdict import Outcome, Verdict
@@ -53,6 +53,7 @@ SECOND_LOOK_SECONDS = 0.05
 on its way to us (for up to 30 ms, docs/truth.md). Only a refusal waits, and nobody notices."""
 
 _NO_LOOKUPS = Lookups({}, {})
+_Judged = tuple[PodDemand, Verdict, Decision]
 _TEXT = (b"content-type", b"text/plain; charset=utf-8")
 _JSON = (b"content-type", b"application/json")
 _CLOSE = (b"connection", b"close")
@@ -92,29 +93,40 @@ class AdmissionDoor:
         self._second_look_seconds = second_look_seconds
         self._repeats = Repeats()
         self._logged: dict[str, set[str]] = {}
-        of_pods: Mapping[str, Rules] = {
+        of_pods = {
             "/validate": rules,
             **{f"/validate/{mode}": replace(rules, mode=mode) for mode in (Mode.ENFORCE, Mode.WARN, Mode.AUDIT)},
         }
-        self._answers: dict[str, Callable[[bytes], Awaitable[bytes]]] = {
-            path: self._answer_of(decode_review, self._decide_pod, of_path) for path, of_path in of_pods.items()
-        }
+        self._rules: dict[str, tuple[Rules, bool]] = {path: (of_path, True) for path, of_path in of_pods.items()}
+        """By path; with whether it is about pods."""
         # Which namespaces hear of their workloads is the webhook configuration's choice, not the default mode's.
-        aloud = replace(rules, mode=Mode.WARN)
-        self._answers["/validate-workload"] = self._answer_of(decode_workload_review, self._decide_workload, aloud)
+        self._rules["/validate-workload"] = replace(rules, mode=Mode.WARN), False
+
+    def at_once(self, method: str, path: str, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bytes | None:
+        """The answer to a review for which nothing has to be waited for, as nearly all are; None: go the long way."""
+        rules, of_pods = self._rules.get(path, (None, False))
+        if rules is None or not of_pods or method != "POST" or not _is_json(headers) or self._probes.draining:
+            return None
+        began = perf_counter()
+        try:
+            request = decode_review(body)
+            decision = self._decided_at_once(request, rules)
+            return None if decision is None else self._answer(request, decision, _encoded(request.uid, decision), began)
+        except Exception:  # noqa: BLE001 - the long way meets it again, and says so
+            return None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
-        answer = self._answers.get(scope["path"])
+        rules, of_pods = self._rules.get(scope["path"], (None, False))
         try:
-            if answer is None or scope["method"] != "POST" or not _is_json(scope):
-                raise _wrong_request(scope, known_path=answer is not None)
+            if rules is None or scope["method"] != "POST" or not _is_json(scope["headers"]):
+                raise _wrong_request(scope, known_path=rules is not None)
             body = await _body(receive)
             if body is None:
                 return  # the client has gone
             self._counts.open += 1
             try:
-                status, content, headers = 200, await answer(body), [_JSON]
+                status, content, headers = 200, await self._answered(body, rules, of_pods=of_pods), [_JSON]
             finally:
                 self._counts.open -= 1
         except BadReview as error:
@@ -128,53 +140,70 @@ class AdmissionDoor:
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": content})
 
-    def _answer_of(
-        self,
-        decode: Callable[[bytes], AdmissionRequest],
-        decide: Callable[[AdmissionRequest, Rules], Awaitable[Decision]],
-        rules: Rules,
-    ) -> Callable[[bytes], Awaitable[bytes]]:
-        """How the bodies posted to one path are answered."""
+    async def _answered(self, body: bytes, rules: Rules, *, of_pods: bool) -> bytes:
+        began = perf_counter()
+        try:
+            request = decode_review(body) if of_pods else decode_workload_review(body)
+        except BadReview:
+            raise
+        except Exception as error:
+            self._panic(error, rules.mode)
+            raise BadReview(400, "the review cannot be read, by a mistake of ours") from error
+        try:
+            decision = await (self._decide_pod(request, rules) if of_pods else self._decide_workload(request, rules))
+            content = _encoded(request.uid, decision)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the pod is admitted
+            decision = self._panic(error, rules.mode)
+            content = _encoded(request.uid, decision)
+        return self._answer(request, decision, content, began)
 
-        async def answer(body: bytes) -> bytes:
-            began = perf_counter()
-            try:
-                request = decode(body)
-            except BadReview:
-                raise
-            except Exception as error:
-                self._panic(error, rules.mode)
-                raise BadReview(400, "the review cannot be read, by a mistake of ours") from error
-            try:
-                decision = await decide(request, rules)
-                content = _encoded(request.uid, decision)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the pod is admitted
-                decision = self._panic(error, rules.mode)
-                content = _encoded(request.uid, decision)
-            if request.problem:
-                self._log_once(logging.WARNING, "review not understood", request.problem)
-            if not decision.allowed:
-                self._note_refusal(request, decision)
-            self._counts.answered("allow" if decision.allowed else "deny", decision.mode, perf_counter() - began)
-            return content
+    def _answer(self, request: AdmissionRequest, decision: Decision, content: bytes, began: float) -> bytes:
+        """The content, once it is counted and logged."""
+        if request.problem:
+            self._log_once(logging.WARNING, "review not understood", request.problem)
+        if not decision.allowed:
+            self._note_refusal(request, decision)
+        self._counts.answered("allow" if decision.allowed else "deny", decision.mode, perf_counter() - began)
+        return content
 
-        return answer
+    def _decided_at_once(self, request: AdmissionRequest, rules: Rules) -> Decision | None:
+        """None: claims have to be read, or the pod is about to be refused and looked at twice."""
+        decision, pod = unjudged(request, rules), request.pod
+        if decision is not None or pod is None:
+            return self._counted(decision or not_checked(Reason.UnknownField, mode=rules.mode))
+        if pod.spec.resource_claims:
+            return None
+        judged = self._judged(request, pod, rules, _NO_LOOKUPS)
+        return None if self._is_looked_at_twice(judged) else self._settled(request, rules, judged)
 
     async def _decide_pod(self, request: AdmissionRequest, rules: Rules) -> Decision:
-        decision = unjudged(request, rules)
-        if decision is not None or request.pod is None:
-            return self._counted(decision or not_checked(Reason.UnknownField, mode=rules.mode))
-        demand, verdict = await self._verdict(request.pod, request.namespace)
-        decision = admit(request, verdict, rules, self._now())
-        if not decision.allowed and self._second_look_seconds:
+        decision, pod = self._decided_at_once(request, rules), request.pod
+        if decision is not None or pod is None:
+            return decision or not_checked(Reason.UnknownField, mode=rules.mode)
+        judged = self._judged(request, pod, rules, await self._lookups(pod, request.namespace))
+        if self._is_looked_at_twice(judged):
             await asyncio.sleep(self._second_look_seconds)
-            demand, verdict = await self._verdict(request.pod, request.namespace)
-            decision = admit(request, verdict, rules, self._now())
+            judged = self._judged(request, pod, rules, await self._lookups(pod, request.namespace))
+        return self._settled(request, rules, judged)
+
+    def _judged(self, request: AdmissionRequest, pod: Pod, rules: Rules, lookups: Lookups) -> _Judged:
+        demand, verdict = demand_and_verdict(pod, request.namespace, lookups, self._world(), self._now())
+        return demand, verdict, admit(request, verdict, rules, self._now())
+
+    def _is_looked_at_twice(self, judged: _Judged) -> bool:
+        return not judged[2].allowed and self._second_look_seconds > 0
+
+    def _settled(self, request: AdmissionRequest, rules: Rules, judged: _Judged) -> Decision:
+        """What was judged, counted, and told to those who wake owners."""
+        demand, verdict, decision = judged
         self._counts.judged(verdict.outcome, verdict.reason)
         wake = self._wake if demand.needs else None
         if wake is not None and self._is_let_through(wake, request, decision, demand, verdict):
             decision = admit(request, verdict, replace(rules, mode=Mode.WARN), self._now())
         return decision
+
+    async def _lookups(self, pod: Pod, namespace: str) -> Lookups:
+        return await self._reader.lookups(namespace, claim_references(pod)) if pod.spec.resource_claims else _NO_LOOKUPS
 
     def _is_let_through(
         self, wake: WakeQueue, request: AdmissionRequest, decision: Decision, demand: PodDemand, verdict: Verdict
@@ -200,15 +229,10 @@ class AdmissionDoor:
             return self._counted(not_checked(Reason.UnknownField, str(error), rules.mode))
         if workload is None or workload.controlled or not workload.new_pods:
             return Decision(allowed=True, mode=rules.mode)
-        _, verdict = await self._verdict(workload.pod, request.namespace)
+        lookups = await self._lookups(workload.pod, request.namespace)
+        verdict = judge(workload.pod, request.namespace, lookups, self._world(), self._now())
         self._counts.judged(verdict.outcome, verdict.reason)
         return advise(verdict, workload.new_pods, rules, self._now())
-
-    async def _verdict(self, pod: Pod, namespace: str) -> tuple[PodDemand, Verdict]:
-        lookups = _NO_LOOKUPS
-        if pod.spec.resource_claims:
-            lookups = await self._reader.lookups(namespace, claim_references(pod))
-        return demand_and_verdict(pod, namespace, lookups, self._world(), self._now())
 
     def _note_refusal(self, request: AdmissionRequest, decision: Decision) -> None:
         """Count it, and log it unless the owner's last one was a moment ago."""
@@ -278,11 +302,10 @@ async def _body(receive: Receive) -> bytes | None:
     return None
 
 
-def _is_json(scope: Scope) -> bool:
-    for name, value in scope["headers"]:
+def _is_json(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    for name, value in headers:
         if name == b"content-type":
-            media_type: bytes = value.partition(b";")[0].strip().lower()
-            return media_type == CONTENT_TYPE.encode()
+            return value.partition(b";")[0].strip().lower() == CONTENT_TYPE.encode()
     return False
 
 

@@ -216,20 +216,20 @@ def test_memory_of_the_matching_devices(memories: list[str], spread: tuple[str, 
         resource_slice([device(f"gpu-{index}", memory=memory) for index, memory in enumerate(memories)]),
     )
     tally = cluster.witness.tally(Ask("gpu"))
-    assert tally.memory() == spread
+    assert tally.summary().memory == spread
     cluster.tell(resource_slice([device("gpu-0", memory="1Gi")]))
-    assert tally.memory() == ("1Gi", "1Gi")
+    assert tally.summary().memory == ("1Gi", "1Gi")
 
 
 def test_drivers_and_pools_are_those_of_the_matching_devices() -> None:
     slices = [resource_slice(1, pool="n1"), resource_slice(2, pool="n2"), resource_slice(1, driver="nic.example.com")]
     cluster = Watched(device_class("gpu"), device_class("any", selectors=[]), *slices)
-    assert cluster.witness.tally(Ask("gpu")).drivers() == ("gpu.example.com",)
+    assert cluster.witness.tally(Ask("gpu")).summary().drivers == ("gpu.example.com",)
     tally = cluster.witness.tally(Ask("any"))
-    assert tally.drivers() == ("gpu.example.com", "nic.example.com")
+    assert tally.summary().drivers == ("gpu.example.com", "nic.example.com")
     assert sorted(tally.pools.values()) == [1, 1, 2]
     cluster.gone(slices[2])
-    assert tally.drivers() == ("gpu.example.com",)
+    assert tally.summary().drivers == ("gpu.example.com",)
     assert tally.total == 3
 
 

@@ -123,7 +123,7 @@ def picture(witness: Witness, now: float, pod_tolerations: tuple[Toleration, ...
                 sorted(device.id for device in tally.free),
                 sorted((pool.driver, pool.name, count) for pool, count in tally.pools.items()),
                 sorted((pool.driver, pool.name, reason) for pool, reason in tally.blocking.items()),
-                (tally.total, tally.shareable, tally.certain(), tally.memory(), tally.drivers()),
+                (tally.total, tally.shareable, tally.certain(), tally.summary().memory, tally.summary().drivers),
                 sorted((pool.driver, pool.name) for pool in tally.candidates()),
             )
         )

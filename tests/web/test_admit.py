@@ -130,6 +130,74 @@ def test_validate_without_a_mode_follows_the_setting(tmp_path: Path) -> None:
     assert Door(tmp_path, Rules(mode=Mode.AUDIT)).post(review(pod())).response["allowed"] is True
 
 
+AT_ONCE: dict[str, tuple[bytes, dict[str, Any]]] = {
+    "refused": (review(pod()), {}),
+    "free": (review(pod("example.com/free")), {}),
+    "no device": (review(pod("cpu")), {}),
+    "refused, warned about": (review(pod()), {"path": "/validate/warn"}),
+    "not a creation": (review(pod(), operation="DELETE"), {}),
+    "not understood": (review({"spec": []}), {}),
+}
+NOT_AT_ONCE: dict[str, tuple[bytes, dict[str, Any]]] = {
+    "claims to be read": (review(pod("cpu", resourceClaims=[{"name": "c", "resourceClaimName": "c"}])), {}),
+    "a workload": (review(deployment(), kind="Deployment", group="apps"), {"path": "/validate-workload"}),
+    "another path": (review(pod()), {"path": "/validat"}),
+    "another method": (review(pod()), {"method": "GET"}),
+    "another type": (review(pod()), {"content_type": "text/plain"}),
+    "no type": (review(pod()), {"content_type": None}),
+    "no review": (b"{}", {}),
+}
+
+
+def at_once(  # the defaults are those of `reviews.post`
+    door: Door,
+    body: bytes,
+    path: str = "/validate",
+    method: str = "POST",
+    content_type: str | None = "application/json",
+) -> bytes | None:
+    fields = [] if content_type is None else [(b"content-type", content_type.encode())]
+    return door.app.at_once(method, path, fields, body)
+
+
+@pytest.mark.parametrize("case", AT_ONCE)
+def test_what_needs_no_waiting_is_answered_at_once_as_it_is_otherwise_and_counted_alike(
+    tmp_path: Path, case: str
+) -> None:
+    body, options = AT_ONCE[case]
+    long, short = Door(tmp_path), Door(tmp_path)
+    assert at_once(short, body, **options) == long.post(body, **options).body
+    assert [short.counts.decisions, short.counts.verdicts] == [long.counts.decisions, long.counts.verdicts]
+    assert short.counts.decisions.total() == 1
+    assert len(short.wake) == len(long.wake)
+
+
+@pytest.mark.parametrize("case", NOT_AT_ONCE)
+def test_everything_else_goes_the_long_way_and_is_counted_there(door: Door, case: str) -> None:
+    body, options = NOT_AT_ONCE[case]
+    assert at_once(door, body, **options) is None
+    assert not door.counts.decisions
+    assert not door.counts.bad_requests
+
+
+def test_a_refusal_that_is_looked_at_twice_is_not_given_at_once(tmp_path: Path) -> None:
+    door = Door(tmp_path, second_look_seconds=0.001)
+    assert at_once(door, review(pod())) is None
+    assert not door.counts.verdicts
+    assert at_once(door, review(pod("example.com/free"))) is not None
+
+
+def test_nothing_is_answered_at_once_while_draining_or_by_a_bug_of_ours(door: Door) -> None:
+    door.probes.draining = True
+    assert at_once(door, review(pod())) is None
+    door.probes.draining = False
+    door.world = lambda: (_ for _ in ()).throw(RuntimeError)
+    assert at_once(door, review(pod())) is None
+    assert not door.counts.panics
+    assert door.post(review(pod())).response["allowed"]
+    assert door.counts.panics == 1
+
+
 def test_a_workload_is_only_warned_about(door: Door) -> None:
     body = review(deployment(), kind="Deployment", group="apps", resource="deployments")
     response = door.post(body, "/validate-workload").response
