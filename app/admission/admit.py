@@ -5,9 +5,11 @@ refuses for any reason but a full cluster (or, where the platform team wants it,
 """
 
 import enum
+import fnmatch
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
@@ -222,7 +224,12 @@ def _refusal(request: AdmissionRequest, verdict: Verdict, rules: Rules, now: flo
 
 
 def _matches(username: str, patterns: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(username, pattern) for pattern in patterns)
+    return _any_of(patterns).match(username) is not None
+
+
+@lru_cache(maxsize=8)
+def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(fnmatch.translate, patterns)) or "(?!)")
 
 
 class _Resolved(msgspec.Struct, frozen=True, omit_defaults=True, rename={"class_name": "class"}):
