@@ -141,13 +141,16 @@ def _class_capacity(
         known = drivers.get(row.driver)
         drivers[row.driver] = row.counts if known is None else known + row.counts
     of_devices = yield from spreads(tally, known_places, now)
+    vacancy, reason = finding.vacancy, finding.reason
+    if vacancy is Vacancy.EMPTY and tally.unusable():  # nothing matches now, and nobody knows what there would be
+        vacancy, reason, counts = Vacancy.UNKNOWN, Reason.PoolIncomplete, Counts()
     yield ClassCapacity(
         name=name,
         extended_resource_name=declares,
         counts=counts,
         listed=finding.listed,
-        vacancy=finding.vacancy,
-        reason=finding.reason,
+        vacancy=vacancy,
+        reason=reason,
         age_seconds=None if finding.counted_at is None else max(0.0, now - finding.counted_at),
         source=finding.source,
         pools=tuple(rows),
@@ -263,7 +266,7 @@ def _others(tally: Tally) -> Iterator[tuple[PoolState, Vacancy, Reason]]:
     for pool, reason in tally.blocking.items():
         yield pool, Vacancy.UNKNOWN, reason
     for pool in tally.unusable():
-        yield pool, Vacancy.EMPTY, Reason.PoolIncomplete
+        yield pool, Vacancy.UNKNOWN, Reason.PoolIncomplete
 
 
 def _out_of_reach(tally: Tally, world: World, now: float) -> Counter[PoolState]:

@@ -357,7 +357,8 @@ def _counted(verdict: Verdict, audience: Audience, now: float) -> str:
 # --- Ways out -------------------------------------------------------------------------------------------------------
 
 
-def _ways_out(verdict: Verdict, audience: Audience) -> tuple[str, ...]:
+def _ways_out(verdict: Verdict, audience: Audience, *, waits: bool = False) -> tuple[str, ...]:
+    """`waits`: the pod is admitted all the same."""
     need = _leading_need(verdict)
     if need is not None and (need.never_fits or verdict.outcome is Outcome.NEVER):
         # Waiting does not help, so neither does advice on how to wait.
@@ -368,13 +369,15 @@ def _ways_out(verdict: Verdict, audience: Audience) -> tuple[str, ...]:
         theirs = advice(audience.advice, audience.namespace, audience.page_url, need, _deciding(need))
         if theirs:
             return (theirs,)
+    if waits:
+        return ("the pod waits until a device is free",)
     queue = (f"wait in the queue with label {QUEUE_LABEL}=true",) if audience.queue_allowed else ()
     return ("try again later", *queue, "run on CPU")
 
 
-def _advice(verdict: Verdict, audience: Audience) -> str:
+def _advice(ways_out: tuple[str, ...]) -> str:
     """The ways out as one sentence."""
-    *others, last = _ways_out(verdict, audience)
+    *others, last = ways_out
     text = f"{', '.join(others)}{',' if len(others) > 1 else ''} or {last}" if others else last
     stop = "" if text.endswith((".", "!", "?")) else "."
     return f"{text[:1].upper()}{text[1:]}{stop}"
@@ -382,7 +385,7 @@ def _advice(verdict: Verdict, audience: Audience) -> str:
 
 def _closing(verdict: Verdict, audience: Audience, room: int) -> str:
     """Advice and link within `room` characters: the advice is cut, the link is whole or not there."""
-    said = _advice(verdict, audience)
+    said = _advice(_ways_out(verdict, audience))
     page = link(audience.page_url, said)
     if len(page) > room:
         page = ""
@@ -390,7 +393,7 @@ def _closing(verdict: Verdict, audience: Audience, room: int) -> str:
 
 
 def _short_closing(verdict: Verdict, audience: Audience) -> str:
-    """The same as a warning: half an advice is worth less than the link."""
-    said, page = _advice(verdict, audience), audience.page_url
+    """The same as a warning of an admitted pod: half an advice is worth less than the link."""
+    said, page = _advice(_ways_out(verdict, audience, waits=True)), audience.page_url
     both = f"{said} {link(page, said)}".strip()
     return next((text for text in (both, link(page)) if 0 < len(text) <= WARNING_LIMIT), cut(said, WARNING_LIMIT))

@@ -151,7 +151,7 @@ def test_a_pool_that_is_never_used_is_shown_and_counts_for_nothing() -> None:
     cluster = Watched(GPU_CLASS, resource_slice(1), resource_slice(2, pool="n2", slices=2), *held("gpu-0")).later(300)
     (row,) = capacity(World(cluster.witness, build_snapshot((), received_at=NOON), Policy()), cluster.now).classes
     assert (row.counts, row.vacancy) == (Counts(1, 1, 0, 0), FULL)
-    assert pools(row)["n2"] == (Counts(), EMPTY, Reason.PoolIncomplete)
+    assert pools(row)["n2"] == (Counts(), UNKNOWN, Reason.PoolIncomplete)
 
 
 def test_devices_that_may_match_are_not_counted_and_their_pool_is_shown() -> None:

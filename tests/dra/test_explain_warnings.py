@@ -7,7 +7,6 @@ from app.dra.explain import WARNING_LIMIT, Audience, warnings, workload_warnings
 from app.dra.reasons import Reason
 from app.dra.verdict import Outcome, Verdict
 from tests.dra.verdicts import (
-    ADVICE,
     ALL_TAKEN,
     ANYONE,
     FEWER_NEED,
@@ -16,25 +15,38 @@ from tests.dra.verdicts import (
     NOW,
     ROOM_NEED,
     UNKNOWN_NEED,
+    advising,
     full,
     verdict,
 )
+
+WAITS = "The pod waits until a device is free."
 
 WARNINGS = {
     "the refusal in parts": (
         full(),
         ANYONE,
-        (HEAD, f"{ALL_TAKEN}, counted 37s ago", ADVICE),
+        (HEAD, f"{ALL_TAKEN}, counted 37s ago", WAITS),
+    ),
+    "with the link": (
+        full(),
+        Audience(page_url="https://vacancy.example.com/capacity"),
+        (HEAD, f"{ALL_TAKEN}, counted 37s ago", f"{WAITS} Capacity: https://vacancy.example.com/capacity"),
+    ),
+    "the platform team's advice": (
+        full(),
+        Audience(advice=advising("ask #gpu-help")),
+        (HEAD, f"{ALL_TAKEN}, counted 37s ago", "Ask #gpu-help."),
     ),
     "the link where both do not fit": (
         full(),
-        Audience(page_url="https://vacancy.example.com/capacity"),
+        Audience(advice=advising("ask #gpu-help " * 7), page_url="https://vacancy.example.com/capacity"),
         (HEAD, f"{ALL_TAKEN}, counted 37s ago", "Capacity: https://vacancy.example.com/capacity"),
     ),
     "no words about quotas to someone who was admitted": (
         full(),
         Audience(quota_words=True, controlled=True),
-        (HEAD, f"{ALL_TAKEN}, as of 14:23 UTC", ADVICE),
+        (HEAD, f"{ALL_TAKEN}, as of 14:23 UTC", WAITS),
     ),
     "both numbers": (
         verdict(replace(FEWER_NEED, largest_free_block=3)),
