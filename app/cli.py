@@ -6,8 +6,10 @@ They are imported when a verb runs: help, completion and a wrong flag need none 
 import enum
 import inspect
 import os
+import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -78,17 +80,22 @@ def with_settings(
             given = {name: text for name, text in flags.items() if text is not None}
             if any(arguments.get(source) for source in ("server", "service", "direct")):
                 given = _WITHOUT_FILES | given
-            try:
-                _refuse_other_than_text(arguments)
-                code = command((settings_reading if serve else read_settings)(given, os.environ), **arguments)
-            except BadSettings as error:
-                from app.dra.words import printable
+            with _ending_with_its_pipe():
+                try:
+                    _refuse_other_than_text(arguments)
+                    if "direct" in arguments:
+                        _refuse_without_effect(given, arguments)
+                    code = command((settings_reading if serve else read_settings)(given, os.environ), **arguments)
+                except BadSettings as error:
+                    from app.dra.words import printable
 
-                typer.echo("vacancy: " + "\n  ".join(map(printable, str(error).split("\n"))), err=True)
-                code = BAD_USAGE
-            except Exception as error:  # noqa: BLE001 - the last resort
-                typer.echo(f"vacancy: no answer: unexpected {mistakes.place(error)}", err=True)
-                code = NO_ANSWER
+                    typer.echo("vacancy: " + "\n  ".join(map(printable, str(error).split("\n"))), err=True)
+                    code = BAD_USAGE
+                except BrokenPipeError:
+                    raise
+                except Exception as error:  # noqa: BLE001 - the last resort
+                    typer.echo(f"vacancy: no answer: unexpected {mistakes.place(error)}", err=True)
+                    code = NO_ANSWER
             raise typer.Exit(code)
 
         run.__name__, run.__doc__ = command.__name__, command.__doc__
@@ -96,6 +103,20 @@ def with_settings(
         return run
 
     return decorate
+
+
+@contextmanager
+def _ending_with_its_pipe() -> Iterator[None]:
+    """Where nobody reads on, as in `| head -1`, end as other tools do: in silence, by the signal, and with no answer.
+
+    The signal itself stays ignored, as Python has it: a server that hangs up on a request must not end us.
+    """
+    try:
+        yield
+        typer.echo(nl=False)  # what is printed and not written yet
+    except BrokenPipeError:
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGPIPE)
 
 
 def _refuse_other_than_text(arguments: Mapping[str, Any]) -> None:
@@ -110,6 +131,17 @@ def _refuse_other_than_text(arguments: Mapping[str, Any]) -> None:
     if problems:
         raise BadSettings(tuple(problems))
 
+
+def _refuse_without_effect(flags: Mapping[str, str], arguments: Mapping[str, Any]) -> None:
+    """Flags that say how to judge, where a server does, which has its own settings. Raises BadSettings."""
+    is_judged_here = arguments["direct"] or flags.get("manifests", os.environ.get("VACANCY_MANIFESTS"))
+    idle = [] if is_judged_here else [f"--{name}" for name in flags if name not in _OF_PLACES]
+    if idle:
+        raise BadSettings((f"{', '.join(idle)}: a server judges by its own; expected --direct or --manifests as well",))
+
+
+_OF_PLACES = frozenset({"manifests", "now", "kubeconfig", "context"})
+"""What says who is asked, not how is judged."""
 
 _WITHOUT_FILES = {"manifests": "", "now": ""}
 """Flags that take back what variables say of files: a source that is named by a flag wins over them."""

@@ -10,6 +10,7 @@ from app.dra.capacity import capacity
 from app.dra.demand import claim_references
 from app.dra.judgement import Source
 from app.dra.meaning import meaning
+from app.dra.witness import DEVICES
 from app.dra.words import printable
 from app.live import Live
 from app.parts import clock, judgement_policy, readers
@@ -27,6 +28,8 @@ READ_SECONDS = 30.0
 CATCH_UP_SECONDS = 0.2
 """Before an answer that is not the first: what has happened meanwhile is waiting in the watches."""
 
+_UNREAD = "you may not list them, or the cluster does not serve them; without --direct a Vacancy server is asked"
+
 
 class Direct:
     """The cluster that kubectl would talk to, read once and then followed. Raises BadSettings, NoAnswer."""
@@ -37,6 +40,10 @@ class Direct:
         logging.getLogger("app").setLevel(logging.ERROR)  # what is amiss is said in one line below
         self._runner = asyncio.Runner()
         self._live = self._runner.run(self._read())
+        denied = {each.kind for each in self._live.counts().watches if each.current is None}
+        if unread := sorted(denied & {kind.value for kind in DEVICES}):
+            self.close()
+            raise NoAnswer(f"{' and '.join(unread)}: {_UNREAD}")
         if self._live.problem:
             sys.stderr.write(f"vacancy: not everything may be read: {printable(self._live.problem)}\n")
 

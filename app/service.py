@@ -82,8 +82,8 @@ class Service:
                 )
             case 404 | 503:  # for a Service that is not there too: 1.37 looks at its endpoints alone
                 advice = (
-                    f"expected a Service with ready pods behind its port {PORT}; "
-                    "if Vacancy is another, name it by --service NAMESPACE/NAME"
+                    f"expected a Service with ready pods behind its port {PORT} in namespace {self._place}; if Vacancy "
+                    "is elsewhere, name it by --service NAMESPACE/NAME, or judge without it by --direct"
                 )
             case _:
                 advice = "try again"

@@ -27,9 +27,15 @@ _UNBOUNDED = 10_000
 """Columns. A line is a line where another program reads it; a terminal breaks it by itself."""
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command line: rich would end with exit code 1, which is an answer."""
+        raise BrokenPipeError
+
+
 def new_console() -> Console:
     """The console for standard output; NO_COLOR is respected, and FORCE_COLOR makes no terminal of a pipe."""
-    console = Console(force_terminal=sys.stdout.isatty(), highlight=False, markup=False, emoji=False)
+    console = _Console(force_terminal=sys.stdout.isatty(), highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         console.width = _UNBOUNDED
     return console

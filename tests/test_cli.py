@@ -422,6 +422,28 @@ def test_what_a_server_says_cannot_steer_the_terminal(
     assert len(found.stdout.splitlines()) == len(vacancy(*arguments, *files, text=FULL).stdout.splitlines())
 
 
+IDLE = {
+    "the chart's Service": ([], ["--autoscaled", "full"], "--autoscaled"),
+    "a Service": (["--service", "gpu/ours"], ["--max-age", "5", "--source", "both"], "--source, --max-age"),
+    "an address": (["--server", "http://127.0.0.1:1"], ["--hide-names", "true"], "--hide-names"),
+}
+
+
+@pytest.mark.parametrize("case", IDLE)
+def test_a_flag_that_a_server_would_not_heed_is_bad_usage(case: str) -> None:
+    where, flags, named = IDLE[case]
+    found = vacancy("check", "-f", "-", *where, *flags, text=ROOM)
+    assert (found.exit_code, found.stdout) == (2, "")
+    said = f"{named}: a server judges by its own; expected --direct or --manifests as well"
+    assert found.stderr == f"vacancy: 1 bad setting:\n  {said}\n"
+
+
+def test_a_variable_that_a_server_does_not_heed_is_none_of_its_business(files: list[str], server: Canned) -> None:
+    server.answer = (200, vacancy("capacity", "-o", "json", *files).stdout.encode())
+    found = vacancy("capacity", "--server", server.url, VACANCY_AUTOSCALED="full", VACANCY_SOURCE="witness")
+    assert (found.exit_code, found.stderr) == (0, "")
+
+
 def test_explain_keeps_the_slash_and_takes_404_for_an_answer(files: list[str], server: Canned) -> None:
     server.answer = (404, vacancy("explain", "example.com/other", "-o", "json", *files).stdout.encode())
     assert vacancy("explain", "example.com/other", "--server", server.url).exit_code == 1
@@ -522,6 +544,31 @@ def test_the_program_reads_stdin_and_exits_with_its_code(files: list[str]) -> No
     assert (found.returncode, found.stderr) == (1, "")
     assert found.stdout.startswith("full    default/busy: [NoGPUCapacity]")
     assert "\x1b" not in found.stdout
+
+
+UNREAD = {
+    "check": ("check", "-f", "-"),
+    "check, in JSON": ("check", "-f", "-", "-o", "json"),
+    "capacity": ("capacity",),
+    "capacity, in YAML": ("capacity", "-o", "yaml"),
+    "capacity, again and again": ("capacity", "--watch"),
+    "explain": ("explain", "example.com/full"),
+    "a usage that is bad, with nobody to hear of it": ("capacity", "--watch", "-o", "json"),
+}
+
+
+@pytest.mark.parametrize("case", UNREAD)
+def test_where_nobody_reads_on_a_command_ends_as_others_do_in_silence_and_by_no_exit_code(
+    files: list[str], case: str
+) -> None:
+    """As in `| head -1`, but without the luck of who is first."""
+    theirs, ours = os.pipe()
+    os.close(theirs)
+    told = ours if "bad" in case else subprocess.PIPE
+    command = [sys.executable, "-m", "app", *UNREAD[case], *files]
+    found = subprocess.run(command, input=FULL, text=True, stdout=ours, stderr=told, check=False)
+    os.close(ours)
+    assert (found.returncode, found.stderr or "") == (-signal.SIGPIPE, "")
 
 
 def test_watching_shows_the_table_until_interrupted(files: list[str]) -> None:

@@ -59,7 +59,7 @@ REFERENCE = ROOT / "docs" / "reference.md"
 CONCEPTS = ROOT / "docs" / "concepts.md"
 LEDGER = ROOT / "docs" / "ledger.md"
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("[a-z]*/**/*.md")])
-INTERRUPTED = 130  # typer's, and that of shells: 128 and the number of the signal
+INTERRUPTED, UNREAD = 130, 141  # typer's, and those of shells: 128 and the number of the signal
 NOW = 1767268800.0  # 2026-01-01T12:00:00Z, the example's time
 
 
@@ -131,9 +131,9 @@ def test_options_of_commands_are_documented() -> None:
 def test_exit_codes_are_documented() -> None:
     documented = {(int(code), verb) for code, verbs, _ in table(REFERENCE, "Exit codes") for verb in verbs.split(", ")}
     of_check = {*EXIT_CODES.values(), EXIT_CODE_UNKNOWN_STRICT, commands.BAD_INPUT, commands.NO_ANSWER}
-    of_check |= {cli.BAD_USAGE, INTERRUPTED}
+    of_check |= {cli.BAD_USAGE, INTERRUPTED, UNREAD}
     assert {code for code, verb in documented if verb in {"check", "all"}} == of_check
-    of_explain = {0, commands.NOT_KNOWN, commands.BAD_INPUT, commands.NO_ANSWER, INTERRUPTED}
+    of_explain = {0, commands.NOT_KNOWN, commands.BAD_INPUT, commands.NO_ANSWER, INTERRUPTED, UNREAD}
     assert {code for code, verb in documented if verb in {"explain", "all"}} == of_explain
 
 

@@ -4,6 +4,8 @@ import csv
 import gzip
 import io
 import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -142,6 +144,16 @@ def test_standard_input_is_read_as_a_file_would_be(log: Path, content: bytes) ->
     found = subprocess.run(command, input=content, capture_output=True, check=False)
     assert (found.returncode, found.stderr) == (0, b"")
     assert found.stdout.decode() == ledger(log).stdout
+
+
+@pytest.mark.parametrize("form", ["text", "csv", "json"])
+def test_where_nobody_reads_on_it_ends_as_others_do_in_silence(log: Path, form: str) -> None:
+    theirs, ours = os.pipe()
+    os.close(theirs)
+    command = [sys.executable, "-m", "app", "ledger", str(log), "-o", form]
+    found = subprocess.run(command, stdout=ours, stderr=subprocess.PIPE, check=False)
+    os.close(ours)
+    assert (found.returncode, found.stderr) == (-signal.SIGPIPE, b"")
 
 
 def test_lines_that_are_no_use_are_counted_and_the_first_is_named(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,8 +135,8 @@ RIGHT = (
     "which the platform team gives to groups by the value tenantGroups of its chart"
 )
 PODS = (
-    "expected a Service with ready pods behind its port http; "
-    "if Vacancy is another, name it by --service NAMESPACE/NAME"
+    "expected a Service with ready pods behind its port http in namespace vacancy; if Vacancy is elsewhere, "
+    "name it by --service NAMESPACE/NAME, or judge without it by --direct"
 )
 ERRORS = {
     "a token that has expired": (status(401, "Unauthorized"), "your credentials are not taken; log in again: 401, "),

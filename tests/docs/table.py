@@ -24,17 +24,20 @@ IN_CLUSTER = (
     "docs/install.md: Rights",
     "docs/install.md: Publish the page",
     "docs/install.md: A server outside the cluster",
+    "docs/install.md: A server outside the cluster (2)",
     "docs/install.md: Upgrade",
     "docs/certificates.md: What goes wrong",
     "docs/certificates.md: What goes wrong (2)",
     "docs/install.md: Remove",
     "README.md: Install it",
     "README.md: Ask about your own cluster",
+    "docs/operate.md: VacancyClassLow",
     "docs/operate.md: VacancyClassFull",
     "docs/operate.md: VacancyRefusalsJump",
     "docs/operate.md: VacancyFailOpen",
     "docs/operate.md: VacancyDriverSilent",
     "docs/install.md: Remove (2)",
+    "docs/install.md: Remove (3)",
     "charts/vacancy/README.md: Vacancy",
 )
 """Run one after the other in a real cluster, as its administrator."""
@@ -61,9 +64,9 @@ NOT_RUN = {
     "IMAGE=registry.example.com/vacancy:0.1.0 SOURCE=https://git.example.com/vacancy make image": "the same",
     "buildah push registry.example.com/vacancy:0.1.0": "there is no registry; tests/image pushes into a folder",
     "IMAGE=registry.example.com/vacancy:0.1.0 make image && buildah push registry.example.com/vacancy:0.1.0": "both",
-    "kubectl port-forward --namespace vacancy deployment/vacancy 8080": "asks a kubelet; that of the tests has no ear",
-    "kubectl logs --namespace kube-system -l component=kube-apiserver --tail=-1 --since=1h | grep gpu-vacancy.dev": (
-        "the API server of the tests runs in no pod"
-    ),
+    "kubectl port-forward --namespace vacancy deployment/vacancy 8080 & sleep 3; "
+    "curl 'http://localhost:8080/readyz?verbose'; kill $!": "asks a kubelet; that of the tests has no ear",
+    "kubectl logs --namespace kube-system -l component=kube-apiserver --tail=-1 --since=1h | "
+    "grep 'failed calling webhook.*gpu-vacancy.dev'": "the API server of the tests runs in no pod",
 }
 """Blocks and single commands that nothing runs, and why not."""

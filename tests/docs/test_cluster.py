@@ -15,7 +15,7 @@ from tests.docs.blocks import BLOCKS
 from tests.docs.shell import Shell
 from tests.docs.table import IN_CLUSTER, NOT_RUN
 from tests.install.release import VACANCY
-from tests.live.scene import Scene
+from tests.live.scene import TAINT_RULES, Scene
 
 GPU = "example.com/gpu"
 
@@ -72,6 +72,19 @@ class Cluster:
         client, path = self._plane.client(), "/api/v1/namespaces/vacancy/secrets/vacancy-tls"
         until("old authority kept", lambda: "ca-old.crt" in (client.get(path).get("data") or {}))
 
+    def make_a_lasting_token(self) -> None:
+        """Of the Secret that the page shows; Kubernetes writes it."""
+        self._plane.kubectl("apply", "-f", "-", input=BLOCKS["docs/install.md: A server outside the cluster"].text)
+        client, path = self._plane.client(), "/api/v1/namespaces/vacancy/secrets/vacancy-outside"
+        until("token written", lambda: "token" in (client.get(path).get("data") or {}))
+
+    def taint_devices(self) -> None:
+        """One that its driver taints, and a rule for those of another driver."""
+        taint = {"key": "example.com/broken", "effect": "NoSchedule"}
+        self.scene.publish([{"name": "gpu-7", "taints": [taint]}], pool="ill")
+        spec = {"deviceSelector": {"driver": "other.example.com"}, "taint": taint}
+        self.scene.make(TAINT_RULES, {"metadata": {"name": "ruled"}, "spec": spec})
+
     def refuse_a_pod(self) -> None:
         """The pod `late`, and the log says so."""
         late = self.scene.pod("late", resource=GPU)
@@ -100,6 +113,8 @@ def test_an_administrator_can_type_the_documents_from_the_first_look_to_the_remo
     scene = cluster.scene
     before: dict[str, Callable[[], object]] = {
         "docs/certificates.md: What goes wrong (2)": cluster.until_old_authority_is_kept,
+        "docs/install.md: A server outside the cluster (2)": cluster.make_a_lasting_token,
+        "docs/operate.md: VacancyClassLow": cluster.taint_devices,
         "docs/operate.md: VacancyClassFull": partial(scene.fill, 1, resource=GPU),
         "docs/operate.md: VacancyRefusalsJump": cluster.refuse_a_pod,
         "docs/operate.md: VacancyDriverSilent": partial(scene.publish, 1, pool="half", slices=2),
@@ -110,7 +125,8 @@ def test_an_administrator_can_type_the_documents_from_the_first_look_to_the_remo
         "README.md: Ask about your own cluster (3)": GPU,
         "docs/install.md: Rights": GPU,
         "README.md: Ask about your own cluster": GPU,
-        "docs/operate.md: VacancyClassFull": "holder-0",
+        "docs/operate.md: VacancyClassLow": f"{scene.driver} ill gpu-7 [{{",
+        "docs/operate.md: VacancyClassFull": f" holder-0   gpu.example.com   {scene.driver}   pool ",
         "docs/operate.md: VacancyRefusalsJump": f" {scene.name} late\n",
         "docs/operate.md: VacancyFailOpen": "Phase:          Succeeded",
         "docs/operate.md: VacancyDriverSilent": f" {scene.driver}   half ",

@@ -5,8 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from app.cluster.rights import CORE, WITNESS
 from tests.controlplane.plane import ControlPlane
+from tests.live.scene import Scene
 from tests.live.serving import account
 
 
@@ -70,14 +73,33 @@ def test_the_commands_read_the_cluster_itself(plane: ControlPlane) -> None:
     assert done == {"list", "watch"}
 
 
-def test_who_may_not_read_the_cluster_gets_unknown_and_is_told_why(plane: ControlPlane) -> None:
-    plane.add_namespace("direct-tenant")
-    token = plane.service_account_token("direct-tenant", "default")
-    found = vacancy(plane.kubeconfig_for_token(token), "check", "-f", "-", "-o", "json", "--strict", text=POD)
+def test_who_may_read_devices_alone_gets_unknown_and_is_told_why(plane: ControlPlane) -> None:
+    scene = Scene(plane)
+    scene.add_class()
+    scene.publish(1)
+    kubeconfig, text = account(plane, "direct-devices", (CORE,)), json.dumps(scene.pod("asks"))
+    found = vacancy(kubeconfig, "check", "-f", "-", "-o", "json", "--strict", text=text)
+    scene.close()
     assert found.returncode == 5, found.stderr
     assert json.loads(found.stdout)["checks"][0]["reason"] == "NoSource"
     assert "not everything may be read" in found.stderr
     assert "403" in found.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("capacity",), ("explain", "direct.example.com/gpu"), ("check", "-f", "-")],
+    ids=lambda words: words[0],
+)
+def test_who_may_read_no_devices_gets_no_answer_and_one_line(plane: ControlPlane, arguments: tuple[str, ...]) -> None:
+    plane.add_namespace(f"direct-{arguments[0]}")
+    token = plane.service_account_token(f"direct-{arguments[0]}", "default")
+    found = vacancy(plane.kubeconfig_for_token(token), *arguments, text=POD)
+    assert (found.returncode, found.stdout) == (3, "")
+    assert found.stderr == (
+        "vacancy: no answer: deviceclasses and resourceslices: you may not list them, or the cluster does not serve "
+        "them; without --direct a Vacancy server is asked\n"
+    )
 
 
 def test_a_cluster_that_does_not_answer_is_no_answer(tmp_path: Path) -> None:

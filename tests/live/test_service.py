@@ -201,7 +201,8 @@ def test_a_token_that_is_none_is_told_from_a_right_that_is_missing(reached: Reac
 )
 def test_a_wrong_service_says_how_to_name_the_right_one(reached: Reached, service: str, said: str) -> None:
     found = no_answer(run(reached.plane.kubeconfig, "capacity", "--service", service))
-    assert f"; if Vacancy is another, name it by --service NAMESPACE/NAME: {said}" in found
+    advice = "name it by --service NAMESPACE/NAME, or judge without it by --direct"
+    assert f"; if Vacancy is elsewhere, {advice}: {said}" in found
 
 
 def test_watching_outlives_a_server_that_is_away(reached: Reached) -> None:
