@@ -11,9 +11,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
 import uvicorn
-from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from app.settings import Address
 
@@ -74,8 +73,7 @@ class BoundedHead(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """A body comes, or nothing."""
-        self._in_fields = False
-        self._in_time()
+        self._fields_end()
         super().on_headers_complete()
 
     def on_chunk_header(self) -> None:
@@ -89,9 +87,16 @@ class BoundedHead(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Another head may come, or none; uvicorn closes a connection that stays idle."""
+        self._message_ends()
+        super().on_message_complete()
+
+    def _fields_end(self) -> None:
+        self._in_fields = False
+        self._in_time()
+
+    def _message_ends(self) -> None:
         self._in_fields, self._field_bytes = True, 0
         self._in_time()
-        super().on_message_complete()
 
     def _in_time(self) -> None:
         if self._late is not None:
@@ -106,48 +111,73 @@ class BoundedHead(HttpToolsProtocol):
 class Prompt(BoundedHead):
     """Answers on the spot what can be answered so.
 
-    uvicorn's way to an application (a task, and coroutines to read and to write) costs as much as all that is done for
-    a review (measured, docs/performance.md). Only what has to wait for something goes it.
+    uvicorn's way to an application (a cycle, a task, and coroutines to read and to write) costs as much as all that is
+    done for a review (measured, docs/performance.md). So a request is held back from it until its body is here, and
+    told to it afterwards if something has to be waited for.
     """
 
     def __init__(self, at_once: AtOnce, **uvicorn: Any) -> None:  # noqa: ANN401 - uvicorn's own
         """`at_once` gives the content of the answer, JSON of status 200, or None: the application is to answer."""
         super().__init__(**uvicorn)
         self._at_once = at_once
-        self._held: ASGI3Application | None = None
+        self._held: list[bytes] | None = None
+        """What came of the body of a request that is held back."""
+        self._held_bytes = 0
 
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        """Hold the request until its body is here, if it comes by itself and there is no other before it."""
-        if cycle is self.cycle and cycle.more_body and not cycle.waiting_for_100_continue:
-            self._held = app
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nobody is left to be answered."""
+        self._held = None
+        super().connection_lost(exc)
+
+    def on_headers_complete(self) -> None:
+        """Hold the request back if it is a usual one, and no other one is under way."""
+        parser = self.parser
+        is_free = self.cycle is None or self.cycle.response_complete  # type: ignore[redundant-expr]  # None at first
+        is_usual = not self.expect_100_continue and parser.should_keep_alive() and parser.get_http_version() == "1.1"
+        if is_free and is_usual and not parser.should_upgrade():
+            self._fields_end()
+            self._held, self._held_bytes = [], 0
         else:
-            super()._start_asgi_task(cycle, app)
+            super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Uvicorn reads no further than its bound until somebody takes what there is."""
-        super().on_body(body)
-        if self._held is not None and len(self.cycle.body) > HIGH_WATER_LIMIT:
-            self._let_go(self._held)
+        """No more is held back than uvicorn reads before somebody asks for it."""
+        if self._held is None:
+            super().on_body(body)
+            return
+        self._in_fields = False
+        self._held.append(body)
+        self._held_bytes += len(body)
+        if self._held_bytes > HIGH_WATER_LIMIT:
+            self._go_the_long_way(self._held)
 
     def on_message_complete(self) -> None:
         """The body is here."""
-        super().on_message_complete()
-        if self._held is None:
-            return
-        cycle = self.cycle
+        held, self._held = self._held, None
         content = None
-        if cycle.keep_alive and not self.flow.write_paused:
-            content = self._at_once(cycle.scope["method"], cycle.scope["path"], self.headers, bytes(cycle.body))
+        if held is not None and not self.flow.write_paused:
+            path = self.url.partition(b"?")[0].decode("latin-1")
+            content = self._at_once(self.parser.get_method().decode(), path, self.headers, b"".join(held))
         if content is None:
-            self._let_go(self._held)
+            if held is not None:
+                self._go_the_long_way(held)
+            super().on_message_complete()
             return
-        self._held, cycle.response_started, cycle.response_complete = None, True, True
+        self._message_ends()
         self.transport.write(_OK % len(content) + content)
-        cycle.on_response()
+        self.on_response_complete()
 
-    def _let_go(self, app: ASGI3Application) -> None:
+    def shutdown(self) -> None:
+        """Answer what has begun, as uvicorn does."""
+        if self._held is not None:
+            self._go_the_long_way(self._held)
+        super().shutdown()
+
+    def _go_the_long_way(self, held: list[bytes]) -> None:
         self._held = None
-        super()._start_asgi_task(self.cycle, app)
+        super().on_headers_complete()
+        for piece in held:
+            super().on_body(piece)
 
 
 _OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"

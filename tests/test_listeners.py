@@ -137,6 +137,7 @@ def asked(path: str, body: bytes, field: bytes = b"") -> bytes:
 
 CHUNKED = b"POST /at-once HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n5\r\nabcde\r\n2\r\nfg\r\n0\r\n\r\n"
 LONG = asked("/long", b"abc")
+CLOSED = {"the last one of a connection", "of an old client"}
 PROMPT: dict[str, tuple[tuple[bytes, ...], tuple[bytes, ...]]] = {
     "in one piece": ((asked("/at-once", b"abc"),), (b"3",)),
     "without a body": ((asked("/at-once", b""),), (b"0",)),
@@ -145,6 +146,9 @@ PROMPT: dict[str, tuple[tuple[bytes, ...], tuple[bytes, ...]]] = {
     "the head comes in pieces": ((asked("/at-once", b"abc")[:20], asked("/at-once", b"abc")[20:]), (b"3",)),
     "more than is read without anybody who takes it": ((asked("/at-once", b"x" * 200_000),), (b"",)),
     "another path": ((LONG,), (b"",)),
+    "with a query, as the API server asks": ((asked("/at-once?timeout=1s", b"abc"),), (b"3",)),
+    "of an old client": ((asked("/at-once", b"abc", b"connection: keep-alive\r\n").replace(b"1.1", b"1.0"),), (b"",)),
+    "that would be something else": ((asked("/at-once", b"abc", b"connection: upgrade\r\nupgrade: h2c\r\n"),), (b"",)),
     "the last one of a connection": ((asked("/at-once", b"abc", b"connection: close\r\n"),), (b"",)),
     "one after the other": ((asked("/at-once", b"abc"), LONG, asked("/at-once", b"abcd")), (b"3", b"", b"4")),
     "without waiting for answers": (
@@ -167,7 +171,7 @@ def test_what_can_be_answered_at_once_is(address: tuple[str, int], case: str) ->
             fields = dict(line.split(b": ") for line in iter(lambda: answers.readline().strip(), b""))
             assert answers.read(int(fields[b"content-length"])) == content
             assert (b"content-type" in fields) == bool(content)
-        assert (fields.get(b"connection") == b"close") == ("last" in case)
+        assert (fields.get(b"connection") == b"close") == (case in CLOSED)
 
 
 @pytest.mark.parametrize("address", [partial(Prompt, at_once)], indirect=True, ids=["prompt"])
