@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable, Collection, Mapping
 from itertools import product
 from pathlib import Path
+from time import perf_counter
 from typing import NoReturn, Self
 
 from app.cluster.client import ApiClient, ApiError
@@ -35,8 +36,11 @@ CLAIMS = "claims"
 OPTIONAL = {"nodes": Kind.NODES, "taint-rules": Kind.DEVICE_TAINT_RULES}
 """What may be withheld: claims and templates by name, and whole kinds."""
 
-COUNTED_DEVICES = 200
-"""Looked at in one piece for an ask that is new: about 1 ms."""
+COUNTED_DEVICES = 25
+"""Looked at for asks that are new between two looks at the clock."""
+
+COUNTING_SECONDS = 0.001
+"""In one piece. What is added to it is the step that was begun last, of 100 looks at most."""
 
 COUNTING_PAUSE_SECONDS = 0.002
 """Between two such pieces; a review needs several turns of the loop."""
@@ -194,22 +198,27 @@ class Live:
         while not self.known:
             gc.freeze()  # what was read stays: to look through it again and again would hold the loop (measured)
             await asyncio.sleep(COUNTING_PAUSE_SECONDS * 25)
-        self._was_known = True
+        self._was_known, counted = True, False
         gc.freeze()
         while True:
             for known in list(self._witness.classes) if self._witness.devices_unknown is None else ():
-                self._witness.tally(Ask(known.name))
-                await self._count_some()
+                self._witness.tally(Ask(known.name))  # counted below: one pass over all devices is for all that are new
+                await asyncio.sleep(COUNTING_PAUSE_SECONDS)
             for _ in range(20):
                 await self._count_some()
                 await asyncio.sleep(CLASSES_SECONDS / 20)
+            if not counted and self._witness.devices_unknown is None:
+                counted = True
+                gc.freeze()  # the counts too
 
     async def _count_some(self) -> None:
         """What is waiting to be counted, with pauses."""
         more = True
         while more:
             await asyncio.sleep(COUNTING_PAUSE_SECONDS)
-            more = self._witness.work(COUNTED_DEVICES)
+            until = perf_counter() + COUNTING_SECONDS
+            while more and perf_counter() < until:
+                more = self._witness.work(COUNTED_DEVICES)
 
 
 def _switch(states: Mapping[Kind, State], *kinds: Kind) -> str:

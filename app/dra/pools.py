@@ -185,6 +185,9 @@ class PoolState:
         new = [d for name, part in self.active.items() if before.get(name) is not part for d in part.devices]
         if gone or new:
             self.by_name = {device.name: device for part in self.active.values() for device in part.devices}
+        for name, part in before.items():
+            if self.slices.get(name) is not part:
+                part.devices = ()  # it knows them and they know it: the collector would have to find that out
         return gone, new
 
     def recount(self) -> None:

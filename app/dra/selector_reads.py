@@ -2,16 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import zip_longest
 from math import prod
+from typing import NamedTuple
 
 from app.dra.selector_syntax import Form, Node
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Read:
-    """An entry of `device.attributes` or `device.capacity`."""
+class Read(NamedTuple):
+    """An entry of `device.attributes` or `device.capacity`. A tuple, since it is hashed with every look at a device."""
 
     field: str
     domain: str

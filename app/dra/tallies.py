@@ -7,12 +7,12 @@ Work is counted in looks: one is what a usual selector needs for one device, abo
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from types import TracebackType
 
 from app.dra.demand import Ask
-from app.dra.pools import Count, DeviceState, PoolState
-from app.dra.selector import Match, Selector, Shape
+from app.dra.pools import Count, DeviceState, PoolState, SliceState
+from app.dra.selector import EVALUATION, Match, Selector, Shape, evaluations
 from app.dra.tally import Tally
 
 TALLIES_AT_MOST = 2000
@@ -21,14 +21,17 @@ TALLIES_AT_MOST = 2000
 COUNTED_AT_MOST = 1_000_000
 """Devices in all tallies together, about 90 bytes each (measured): selectors of tenants must not fill the memory."""
 
-DEVICES_AT_ONCE = 500
-"""Looks a review may have to wait for: about 2 ms."""
+DEVICES_AT_ONCE = 250
+"""Looks a review may have to wait for: about 2 ms, counting included."""
 
 NEW_ASKS_AT_ONCE = 8
 """New asks of one review: a pod with claims asks for one to four things, a template of a tenant for 32 x 8 at most."""
 
 LOOKS_IN_A_ROW = 100
 """At which a step ends within a slice."""
+
+LOOKS_UNWEIGHED = 10_000
+"""Between two looks at how much is kept: each look counts one device more at most."""
 
 
 class Tallies:
@@ -43,7 +46,11 @@ class Tallies:
         """No asks yet."""
         self._pools = pools
         self._kept: OrderedDict[Ask, Tally] = OrderedDict()
-        self._unfinished: dict[Tally, Iterator[int]] = {}
+        self._unfinished: dict[Tally, tuple[Selector, ...]] = {}
+        """Those for which not every device has been looked at."""
+        self._pass: Iterator[int] | None = None
+        """What goes on in the background: all devices are looked at, for all of these that there were at its start."""
+        self._unweighed = 0.0
         self._dropped: set[Tally] = set()
         self._sweep: Iterator[int] = iter(())
         self.devices_at_once: float = DEVICES_AT_ONCE
@@ -74,8 +81,9 @@ class Tallies:
             return Tally(ask, ())  # never complete
         chosen = selectors(ask)
         tally = self._kept[ask] = Tally(ask, chosen)
-        self._unfinished[tally] = self._fill(tally, chosen)
-        left = self._go_on(tally, self.devices_at_once if self._looks_left is None else self._looks_left)
+        self._unfinished[tally] = chosen
+        looks = self.devices_at_once if self._looks_left is None else self._looks_left
+        left = _taken(self._fill({tally: chosen}), looks)
         if reviewing:
             self._looks_left, self._asks_left = left, self._asks_left - 1
         self._forget()
@@ -83,10 +91,14 @@ class Tallies:
 
     def work(self, looks: int) -> bool:
         """Go on with what is not complete, for about so many looks, and let go; whether there is more to do."""
-        tally = next(iter(self._unfinished), None)
-        if tally is not None:
-            self._go_on(tally, looks)
-            self._forget()
+        if self._unfinished:
+            steps = self._pass or self._fill(dict(self._unfinished))
+            self._pass = None if _taken(steps, looks) > 0 else steps
+            self._unweighed += looks
+            if self._pass is None or self._unweighed >= LOOKS_UNWEIGHED:
+                self._forget()
+        else:
+            self._pass = None
         self._let_go(looks)
         return bool(self._unfinished or self._dropped)
 
@@ -111,48 +123,59 @@ class Tallies:
 
     def _forget(self) -> None:
         """Drop what was not asked for longest, until the bounds hold or only the newest is left."""
+        self._unweighed = 0.0
         counted = sum(tally.size for tally in self._kept.values())
         while len(self._kept) > 1 and (counted > COUNTED_AT_MOST or len(self._kept) > TALLIES_AT_MOST):
             oldest, tally = next(iter(self._kept.items()))
             counted -= tally.size
             self._drop(oldest)
 
-    def _fill(self, tally: Tally, selectors: tuple[Selector, ...]) -> Iterator[int]:
-        """Look at all devices there are; yields how many looks that took since the last time."""
-        looks = cost = 0
-        for each in selectors:
-            looks += each.compilation
-            cost += each.cost
-            if looks >= LOOKS_IN_A_ROW:
-                yield looks
-                looks = 0
+    def _fill(self, tallies: Mapping[Tally, tuple[Selector, ...]]) -> Iterator[int]:
+        """Look at all devices there are, for these; yields how many looks that took since the last time.
+
+        A slice is unpacked, and a device's attributes are read, once for all of them.
+        """
+        looks = yield from _bundled(_compiled(tallies.values()), 0)
+        asked: dict[str, list[tuple[Tally, int]]] = {}
         for pool in list(self._pools()):
-            if not tally.excludes(pool.driver):
+            if pool.driver not in asked:
+                asked[pool.driver] = []
+                looks = yield from _bundled(_concerned(tallies, pool.driver, asked[pool.driver]), looks)
+            for tally, _ in asked[pool.driver]:
                 tally.block(pool)
-                for name, part in list(pool.active.items()):
-                    for device, shape in zip(part.devices, part.shapes(), strict=True):
-                        if looks >= LOOKS_IN_A_ROW:
-                            yield looks
-                            looks = 0
-                        if pool.active.get(name) is not part:  # nothing stands still between two steps
-                            break
-                        if tally not in device.tallies and _included(tally, device, shape):
-                            device.tallies = self._shared((*device.tallies, tally))
-                        looks += cost or 1
+            for part in list(pool.active.values()) if asked[pool.driver] else ():
+                yield from self._look_at(part, pool, asked[pool.driver], looks)
+                looks = 0
+        for tally in tallies:
+            if self._unfinished.pop(tally, None) is not None:
+                tally.complete = True
+
+    def _look_at(
+        self, part: SliceState, pool: PoolState, asked: Iterable[tuple[Tally, int]], looks: int
+    ) -> Iterator[int]:
+        """The devices of a slice, each for all that is asked, what a look costs beside it."""
+        for device, shape in zip(part.devices, part.shapes(), strict=True):
+            found = []
+            for tally, cost in asked:
+                if looks >= LOOKS_IN_A_ROW:
                     yield looks
                     looks = 0
+                before = evaluations()
+                if (match := tally.match(shape)) is not Match.NO:
+                    found.append((tally, match))
+                looks += cost * (1 + EVALUATION * (evaluations() - before))
+            if pool.active.get(part.name) is not part:  # nothing stands still between two steps
+                break
+            self._include(device, found)
+        yield looks
 
-    def _go_on(self, tally: Tally, looks: float) -> float:
-        """Count on; how many looks are left."""
-        steps = self._unfinished[tally]
-        while looks > 0:
-            done = next(steps, None)
-            if done is None:
-                del self._unfinished[tally]
-                tally.complete = True
-                return looks
-            looks -= max(done, 1)
-        return 0
+    def _include(self, device: DeviceState, found: Iterable[tuple[Tally, Match]]) -> None:
+        """The device counts for these from now on, if it does not already and they are still wanted."""
+        new = [(each, match) for each, match in found if each in self._unfinished and each not in device.tallies]
+        for tally, match in new:
+            tally.add(device, match)
+        if new:
+            device.tallies = self._shared((*device.tallies, *(tally for tally, _ in new)))
 
     def _drop(self, ask: Ask) -> None:
         """Count for an ask no more. Its devices are not gone through now: there may be a million."""
@@ -187,6 +210,45 @@ class Tallies:
         if tallies != self._last:
             self._last = tallies
         return self._last
+
+
+def _compiled(all_selectors: Iterable[tuple[Selector, ...]]) -> Iterator[int]:
+    """Compile them one by one."""
+    for selectors in all_selectors:
+        for each in selectors:
+            looks = each.compilation
+            each.program  # noqa: B018 - the first look would do it
+            yield looks
+
+
+def _concerned(
+    tallies: Mapping[Tally, tuple[Selector, ...]], driver: str, found: list[tuple[Tally, int]]
+) -> Iterator[int]:
+    """Note those that may count devices of the driver, with what a look costs."""
+    for tally, selectors in tallies.items():
+        if not tally.excludes(driver):
+            found.append((tally, sum(each.cost for each in selectors) or 1))
+        yield EVALUATION
+
+
+def _bundled(steps: Iterable[int], looks: int) -> Generator[int, None, int]:
+    """Small steps as larger ones; returns the looks that are left over. `looks`: those there are already."""
+    for each in steps:
+        looks += each
+        if looks >= LOOKS_IN_A_ROW:
+            yield looks
+            looks = 0
+    return looks
+
+
+def _taken(steps: Iterator[int], looks: float) -> float:
+    """Take steps of about so many looks; how many are left, more than none only if there is nothing left to do."""
+    while looks > 0:
+        done = next(steps, None)
+        if done is None:
+            return looks
+        looks -= max(done, 1)
+    return 0
 
 
 def _included(tally: Tally, device: DeviceState, shape: Shape) -> bool:
