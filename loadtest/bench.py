@@ -72,7 +72,7 @@ def handler() -> Iterator[tuple[str, float, str, str]]:
         ("full: refused", full, device_review),
     ):
         review = f"review of {size / 1000:.1f} kB, 1,000 slices, {what}"
-        yield f"{review}: decode, judge, encode", _judged(world, body), "us", "<= 20"
+        yield f"{review}: decode, judge, encode", _judged(world, body), "us", "<= 15"
         yield f"{review}: through the ASGI door", _per_review(world, body), "us", ""
     tenfold = _world(10_000, held=DEVICES_PER_SLICE - 1)
     review = f"review of {size / 1000:.1f} kB, 10,000 slices, free"
@@ -237,8 +237,8 @@ def _page() -> Iterator[tuple[str, float, str, str]]:
 
 def _start() -> Iterator[tuple[str, float, str, str]]:
     times, memory = zip(*(started() for _ in range(ROUNDS)), strict=True)
-    yield "start to ready with the example", min(times) * 1e3, "ms", "<= 800"
-    yield "resident memory with the example", min(memory), "MiB", "<= 70"
+    yield "start to ready with the example", min(times) * 1e3, "ms", "<= 600"
+    yield "resident memory with the example", min(memory), "MiB", "<= 65"
 
 
 def started() -> tuple[float, float]:

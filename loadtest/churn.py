@@ -12,7 +12,7 @@ from pathlib import Path
 from loadtest import large_reviews, latency, targets
 from loadtest.large import Standin, wait_until_calm, wait_until_counted
 from loadtest.large_life import CLAIM_EVENTS_A_SECOND, life
-from loadtest.large_reviews import FAILED, LATE, TAKEN, UNKNOWN, WRONG, Tide, at_once, judged, with_claims
+from loadtest.large_reviews import FAILED, LATE, ROOM, TAKEN, UNKNOWN, WRONG, Tide, at_once, judged, with_claims
 from loadtest.latency import Latency
 from loadtest.servers import Running
 from loadtest.targets import Figure, Run
@@ -56,7 +56,8 @@ def churn(run: Run) -> Iterator[Figure]:
                 found = _first_sync(server)
                 worst = max(worst, at_once(found).p99)
                 name = "first sync" if refresh > OFTEN_SECONDS else "first sync, pools counted each 2 s"
-                yield from _rows(name, [found], Tide(), run)
+                now = Tide([(0.0, TAKEN if standin.tell(rate=0) else ROOM)])
+                yield from _rows(name, [found], now, run)
                 yield Figure(f"{name}: until refusals are possible", found.samples[-1].intended, "s")
                 wait_until_calm(server)
                 yield Figure(f"{name}: until all classes are counted", time.time() - found.began, "s")

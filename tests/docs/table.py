@@ -60,6 +60,7 @@ NOT_RUN = {
     "make truth": "takes an hour",
     "make screenshots": "writes docs/img, which tests/browser/test_screenshots.py compares",
     "make bench": "takes minutes, and its figures are for a machine that does nothing else",
+    "make loadtest": "takes hours on a machine that does nothing else; tests/loadtest runs a part of it",
     "make image": "fetches its base from a registry; tests/image runs the script on a base of its own",
     "IMAGE=registry.example.com/vacancy:0.1.0 SOURCE=https://git.example.com/vacancy make image": "the same",
     "buildah push registry.example.com/vacancy:0.1.0": "there is no registry; tests/image pushes into a folder",
