@@ -1,6 +1,7 @@
 """New asks: counted in steps, unknown until then, right whatever happens in between; and asks that are forgotten."""
 
 import gc
+from functools import partial
 from weakref import ref
 
 import pytest
@@ -23,8 +24,11 @@ POOLS = [f"n{number}" for number in range(DEVICES_AT_ONCE // 4 + 50)]
 """More devices than are looked at at once, four to a pool."""
 
 
+bounded = partial(Watched, devices_at_once=DEVICES_AT_ONCE)
+
+
 def large() -> Watched:
-    return Watched(device_class("gpu"), pod_record("p"), *(resource_slice(4, pool=pool) for pool in POOLS))
+    return bounded(device_class("gpu"), pod_record("p"), *(resource_slice(4, pool=pool) for pool in POOLS))
 
 
 def finish(cluster: Watched) -> None:
@@ -74,7 +78,7 @@ def test_a_class_that_selects_others_meanwhile_is_counted_anew() -> None:
 
 
 def three_pools_of_which_one_is_counted() -> Watched:
-    cluster = Watched(device_class("gpu"), *(resource_slice(2, pool=pool) for pool in ("n1", "n2", "n3")))
+    cluster = bounded(device_class("gpu"), *(resource_slice(2, pool=pool) for pool in ("n1", "n2", "n3")))
     cluster.witness._tallies.devices_at_once = 1  # noqa: SLF001  # a cluster too large to be counted at once
     assert cluster.standing().total == 2
     return cluster
@@ -94,7 +98,7 @@ def test_a_slice_that_is_replaced_while_its_pool_is_counted_is_not_counted() -> 
     def part(name: str, *devices: str) -> ResourceSlice:
         return resource_slice([device(each) for each in devices], name=name, slices=2)
 
-    cluster = Watched(device_class("gpu"), part("a", "0"), part("b", "1"))
+    cluster = bounded(device_class("gpu"), part("a", "0"), part("b", "1"))
     cluster.witness._tallies.devices_at_once = 1  # noqa: SLF001
     assert cluster.standing().total == 1
     cluster.tell(part("b", "1", "2"))
@@ -122,7 +126,7 @@ def test_all_new_asks_of_a_review_together_look_at_no_more_devices_than_one() ->
 def test_of_more_new_asks_than_a_review_may_have_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[str] = []
     monkeypatch.setattr("app.dra.selector._compiled", compiled.append)
-    cluster = Watched(device_class("gpu", selectors=[]), resource_slice(4))
+    cluster = bounded(device_class("gpu", selectors=[]), resource_slice(4))
     asks = [Ask("gpu", (f"{number} == {number} // new",)) for number in range(4 * NEW_ASKS_AT_ONCE)]
     with cluster.witness.review():
         answers = [cluster.standing(ask) for ask in asks]
@@ -154,7 +158,7 @@ def test_a_costly_selector_looks_at_fewer_devices_at_once() -> None:
 
 
 def test_a_slice_that_is_replaced_in_the_middle_of_it_is_not_counted() -> None:
-    cluster = Watched(device_class("gpu", selectors=["lists.range(999).all(x, x * x >= 0)"]), resource_slice(128))
+    cluster = bounded(device_class("gpu", selectors=["lists.range(999).all(x, x * x >= 0)"]), resource_slice(128))
     cluster.witness._tallies.devices_at_once = 1  # noqa: SLF001  # a cluster too large to be counted at once
     assert 0 < cluster.standing().total < 128
     cluster.tell(resource_slice(64))
@@ -187,7 +191,7 @@ def test_of_files_a_review_counts_all_it_asks_for() -> None:
 
 def test_of_too_many_asks_the_one_not_made_for_longest_is_forgotten() -> None:
     held = resource_claim("gpu-0", consumers=["p"])
-    cluster = Watched(device_class("gpu"), resource_slice(1), held, pod_record("p"))
+    cluster = bounded(device_class("gpu"), resource_slice(1), held, pod_record("p"))
     witness = cluster.witness
     first, second = Ask("gpu", ("true",)), Ask("gpu", ("1 == 1",))
     kept, forgotten = witness.tally(first), witness.tally(second)
@@ -210,7 +214,7 @@ def test_of_asks_that_count_too_many_devices_the_oldest_are_forgotten(
 ) -> None:
     """A tenant writes selectors at will; 80,000 devices must not be remembered for each."""
     monkeypatch.setattr("app.dra.tallies.COUNTED_AT_MOST", 10)
-    cluster = Watched(device_class("gpu"), resource_slice(4))
+    cluster = bounded(device_class("gpu"), resource_slice(4))
     for number in range(50):
         cluster.standing(Ask("gpu", (selector.format(number),)))
     finish(cluster)
@@ -230,7 +234,7 @@ def test_an_ask_that_is_dropped_is_not_counted_on() -> None:
 
 def test_counting_that_is_spread_over_time_is_bound_by_the_same_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.dra.tallies.COUNTED_AT_MOST", 10)
-    cluster = Watched(device_class("gpu"), *(resource_slice(4, pool=pool) for pool in ("n1", "n2")))
+    cluster = bounded(device_class("gpu"), *(resource_slice(4, pool=pool) for pool in ("n1", "n2")))
     cluster.witness._tallies.devices_at_once = 1  # noqa: SLF001  # a cluster too large to be counted at once
     for number in range(3):
         cluster.standing(Ask("gpu", (f"{number} == {number}",)))
@@ -272,7 +276,7 @@ def test_asks_that_are_dropped_while_others_let_go_let_go_too() -> None:
 
 
 def test_an_ask_that_is_dropped_when_no_device_is_left_is_let_go_of() -> None:
-    cluster = Watched(device_class("gpu"), resource_slice(2))
+    cluster = bounded(device_class("gpu"), resource_slice(2))
     dropped = ref(cluster.witness.tally(Ask("gpu")))
     cluster.gone(resource_slice(2)).tell(device_class("gpu", selectors=["false"]))
     finish(cluster)

@@ -26,9 +26,17 @@ GPU_ASK = Ask("gpu")
 class Watched:
     """A witness that knows these objects, and that there are no others."""
 
-    def __init__(self, *objects: Heard, started_at: float = NOON, kinds: Iterable[Kind] = Kind) -> None:
+    def __init__(
+        self,
+        *objects: Heard,
+        started_at: float = NOON,
+        kinds: Iterable[Kind] = Kind,
+        devices_at_once: float = float("inf"),
+    ) -> None:
+        """`devices_at_once`: all, or what is counted would depend on what others left in the memory of answers."""
         self.now = NOON
         self.witness = Witness(started_at)
+        self.witness._tallies.devices_at_once = devices_at_once  # noqa: SLF001
         self.tell(*objects)
         for kind in kinds:
             self.witness.synced(kind, self.now)
