@@ -177,9 +177,9 @@ class AdmissionDoor:
         return None if self._is_looked_at_twice(judged) else self._settled(request, rules, judged)
 
     async def _decide_pod(self, request: AdmissionRequest, rules: Rules) -> Decision:
-        decision, pod = self._decided_at_once(request, rules), request.pod
+        decision, pod = unjudged(request, rules), request.pod
         if decision is not None or pod is None:
-            return decision or not_checked(Reason.UnknownField, mode=rules.mode)
+            return self._counted(decision or not_checked(Reason.UnknownField, mode=rules.mode))
         judged = self._judged(request, pod, rules, await self._lookups(pod, request.namespace))
         if self._is_looked_at_twice(judged):
             await asyncio.sleep(self._second_look_seconds)
