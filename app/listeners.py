@@ -1,4 +1,4 @@
-"""Two uvicorn servers in one event loop. The only importer of uvicorn.
+"""Two uvicorn servers in one event loop.
 
 uvloop and httptools are not optional: without them uvicorn quietly does half the work per second (measured).
 """
@@ -7,11 +7,9 @@ import asyncio
 import contextlib
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator
 
 import uvicorn
-from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from app.settings import Address
@@ -33,11 +31,6 @@ MAX_WEB_HEAD_BYTES = 8 * 1024
 
 HEAD_SECONDS = 10.0
 """For a head that has begun, or a first one: who sends it sends it at once."""
-
-
-Headers = Iterable[tuple[bytes, bytes]]
-AtOnce = Callable[[str, str, Headers, bytes], bytes | None]
-"""Method, path, header fields (their names in lower case) and body of a request to the content of its answer."""
 
 
 class BoundedHead(HttpToolsProtocol):
@@ -106,81 +99,6 @@ class BoundedHead(HttpToolsProtocol):
     def _refuse(self) -> None:
         self.transport.write(b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\r\n")
         self.transport.close()
-
-
-class Prompt(BoundedHead):
-    """Answers on the spot what can be answered so.
-
-    uvicorn's way to an application (a cycle, a task, and coroutines to read and to write) costs as much as all that is
-    done for a review (measured, docs/performance.md). So a request is held back from it until its body is here, and
-    told to it afterwards if something has to be waited for.
-    """
-
-    def __init__(self, at_once: AtOnce, **uvicorn: Any) -> None:  # noqa: ANN401 - uvicorn's own
-        """`at_once` gives the content of the answer, JSON of status 200, or None: the application is to answer."""
-        super().__init__(**uvicorn)
-        self._at_once = at_once
-        self._held: list[bytes] | None = None
-        """What came of the body of a request that is held back."""
-        self._held_bytes = 0
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Nobody is left to be answered."""
-        self._held = None
-        super().connection_lost(exc)
-
-    def on_headers_complete(self) -> None:
-        """Hold the request back if it is a usual one, and no other one is under way."""
-        parser = self.parser
-        is_free = self.cycle is None or self.cycle.response_complete  # type: ignore[redundant-expr]  # None at first
-        is_usual = not self.expect_100_continue and parser.should_keep_alive() and parser.get_http_version() == "1.1"
-        if is_free and is_usual and not parser.should_upgrade():
-            self._fields_end()
-            self._held, self._held_bytes = [], 0
-        else:
-            super().on_headers_complete()
-
-    def on_body(self, body: bytes) -> None:
-        """No more is held back than uvicorn reads before somebody asks for it."""
-        if self._held is None:
-            super().on_body(body)
-            return
-        self._in_fields = False
-        self._held.append(body)
-        self._held_bytes += len(body)
-        if self._held_bytes > HIGH_WATER_LIMIT:
-            self._go_the_long_way(self._held)
-
-    def on_message_complete(self) -> None:
-        """The body is here."""
-        held, self._held = self._held, None
-        content = None
-        if held is not None and not self.flow.write_paused:
-            path = self.url.partition(b"?")[0].decode("latin-1")
-            content = self._at_once(self.parser.get_method().decode(), path, self.headers, b"".join(held))
-        if content is None:
-            if held is not None:
-                self._go_the_long_way(held)
-            super().on_message_complete()
-            return
-        self._message_ends()
-        self.transport.write(_OK % len(content) + content)
-        self.on_response_complete()
-
-    def shutdown(self) -> None:
-        """Answer what has begun, as uvicorn does."""
-        if self._held is not None:
-            self._go_the_long_way(self._held)
-        super().shutdown()
-
-    def _go_the_long_way(self, held: list[bytes]) -> None:
-        self._held = None
-        super().on_headers_complete()
-        for piece in held:
-            super().on_body(piece)
-
-
-_OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
 
 
 class ShortHead(BoundedHead):

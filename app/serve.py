@@ -28,10 +28,11 @@ from app.dra.capacity import class_capacities
 from app.dra.meaning import meaning_in_steps
 from app.dra.wake import WakeQueue
 from app.embedded import Embedded, refused_name, what_to_try
-from app.listeners import Listener, Prompt, ShortHead, bound_socket
+from app.listeners import Listener, ShortHead, bound_socket
 from app.logs import configure_logging
 from app.metrics import CertificateCounts, DoorCounts, Metrics
 from app.parts import clock, judgement_policy, readers, rules
+from app.prompt import Prompt, Reception
 from app.settings import Address, BadSettings, Reading, Settings
 from app.tls.reload import CertificateFolder
 from app.tls.serving import ServingCertificate, UnusableCertificate
@@ -160,7 +161,7 @@ class Server:
             )
         )
         self.webhook = Listener(
-            door, webhook_socket, certificates.serving.server_context, http=partial(Prompt, door.at_once)
+            door, webhook_socket, certificates.serving.server_context, http=partial(Prompt, Reception(door.at_once))
         )
         self.web = Listener(web, web_socket, http=ShortHead)
         self.probes.checks = {

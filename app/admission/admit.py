@@ -127,15 +127,22 @@ def admit(request: AdmissionRequest, verdict: Verdict, rules: Rules, now: float)
     annotations = audit_annotations(verdict, now)
     if verdict.reason is Reason.HasRoom:
         return Decision(allowed=True, mode=mode, reason=verdict.reason, audit_annotations=annotations)
-    if mode is Mode.ENFORCE and _is_refused(verdict, rules):
-        if not _matches(request.username, rules.warn_only_for):
-            status = _refusal(request, verdict, rules, now)
-            return Decision(
-                allowed=False, mode=mode, reason=verdict.reason, status=status, audit_annotations=annotations
-            )
+    if is_refused(request, verdict, rules):
+        status = _refusal(request, verdict, rules, now)
+        return Decision(allowed=False, mode=mode, reason=verdict.reason, status=status, audit_annotations=annotations)
+    if mode is Mode.ENFORCE and _is_short(verdict, rules):
         mode = Mode.WARN
     warnings = explain.warnings(verdict, _audience(request, rules), now) if mode in _TALKING else ()
     return Decision(allowed=True, mode=mode, reason=verdict.reason, warnings=warnings, audit_annotations=annotations)
+
+
+def is_refused(request: AdmissionRequest, verdict: Verdict, rules: Rules) -> bool:
+    """Whether `admit` refuses this pod."""
+    return (
+        _is_short(verdict, rules)
+        and effective_mode(request.pod, rules) is Mode.ENFORCE
+        and not _matches(request.username, rules.warn_only_for)
+    )
 
 
 def unjudged_workload(request: AdmissionRequest, rules: Rules) -> Decision | None:
@@ -196,7 +203,7 @@ def controller(pod: Pod | None) -> OwnerReference | None:
     return None
 
 
-def _is_refused(verdict: Verdict, rules: Rules) -> bool:
+def _is_short(verdict: Verdict, rules: Rules) -> bool:
     return verdict.outcome is Outcome.FULL or (verdict.outcome is Outcome.NEVER and rules.refuse_never_fits)
 
 

@@ -6,6 +6,7 @@ come first and always fit, since every name in them is bounded; only the platfor
 """
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final, assert_never
 
 from msgspec.structs import replace
@@ -73,6 +74,10 @@ class Audience(Value, frozen=True):
     """Whether our advice offers the queue label."""
 
 
+_remembered = lru_cache(maxsize=256)
+"""Pods of one controller are told the same: of the work for a refusal the words are the larger half (measured)."""
+
+
 # --- Sentences ------------------------------------------------------------------------------------------------------
 
 
@@ -99,9 +104,14 @@ def sentence(verdict: Verdict, audience: Audience, now: float, undeclared: tuple
 
 def refusal(verdict: Verdict, audience: Audience, now: float) -> str:
     """The message of a denial. Its first 100 characters hold the reason, the name and the number asked for."""
+    return _refusal(verdict, audience, _counted(verdict, audience, now))
+
+
+@_remembered
+def _refusal(verdict: Verdict, audience: Audience, counted: str) -> str:
     need = _leading_need(verdict)
     quota = "exceeded quota" if audience.quota_words and verdict.outcome is Outcome.FULL else ""
-    facts = ", ".join(part for part in (quota, _facts(verdict, need, audience, now)) if part)
+    facts = ", ".join(part for part in (quota, _facts(verdict, need, audience, counted)) if part)
     said = f"{_headline(verdict, need, PHRASES[verdict.reason])}{': ' if facts else ''}{facts}."
     closing = _closing(verdict, audience, SENTENCE_LIMIT - len(said) - 1)
     return f"{said} {closing}" if closing else said
@@ -115,6 +125,7 @@ def options(verdict: Verdict, audience: Audience) -> tuple[str, ...]:
     return tuple(filter(None, (*ways_out, link(audience.page_url, " ".join(ways_out)))))
 
 
+@_remembered
 def evidence(need: NeedVerdict, audience: Audience) -> str:
     """The numbers behind a need that is full or never fits, without their age: the message of its cause."""
     return _shortage(need) if need.outcome is Outcome.NEVER else f"{_all_taken(need)}{_remarks(need, audience)}"
@@ -125,11 +136,16 @@ def evidence(need: NeedVerdict, audience: Audience) -> str:
 
 def warnings(verdict: Verdict, audience: Audience, now: float) -> tuple[str, ...]:
     """What an admitted requester is told: at most three lines of at most 120 characters, mostly none."""
+    return _warnings(verdict, audience, _counted(verdict, audience, now))
+
+
+@_remembered
+def _warnings(verdict: Verdict, audience: Audience, counted: str) -> tuple[str, ...]:
     if verdict.outcome is Outcome.FULL:
         need = _leading_need(verdict)
         lines = [
             _headline(verdict, need, PHRASES[verdict.reason]),
-            cut(_facts(verdict, need, audience, now), WARNING_LIMIT),
+            cut(_facts(verdict, need, audience, counted), WARNING_LIMIT),
             _short_closing(verdict, audience),
         ]
     elif verdict.needs:
@@ -238,13 +254,13 @@ def _headline(verdict: Verdict, need: NeedVerdict | None, phrase: str) -> str:
     return f"{start} for {shortened(need.name, HEADLINE_LIMIT - len(f'{start} for {rest}'))}{rest}"
 
 
-def _facts(verdict: Verdict, need: NeedVerdict | None, audience: Audience, now: float) -> str:
+def _facts(verdict: Verdict, need: NeedVerdict | None, audience: Audience, counted: str) -> str:
     if need is None:
         return ""
     if verdict.outcome is Outcome.NEVER:  # what exists at all, free or not: no matter of seconds
         return evidence(need, audience)
     too_many = f", and no node has {number(need.count)} of them in total" if need.never_fits else ""
-    return f"{evidence(need, audience)}, {_counted(verdict, audience, now)}{too_many}"
+    return f"{evidence(need, audience)}, {counted}{too_many}"
 
 
 def _undeclared(names: tuple[str, ...]) -> str:

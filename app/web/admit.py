@@ -7,10 +7,11 @@ API server cannot use helps nobody.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 from starlette.types import Receive, Scope, Send
@@ -23,6 +24,7 @@ from app.admission.admit import (
     admit,
     advise,
     controller,
+    is_refused,
     not_checked,
     unjudged,
     unjudged_workload,
@@ -53,7 +55,7 @@ SECOND_LOOK_SECONDS = 0.05
 on its way to us (for up to 30 ms, docs/truth.md). Only a refusal waits, and nobody notices."""
 
 _NO_LOOKUPS = Lookups({}, {})
-_Judged = tuple[PodDemand, Verdict, Decision]
+_AtOnce = Callable[[bytes], bytes | Coroutine[Any, Any, bytes] | None]
 _TEXT = (b"content-type", b"text/plain; charset=utf-8")
 _JSON = (b"content-type", b"application/json")
 _CLOSE = (b"connection", b"close")
@@ -102,18 +104,12 @@ class AdmissionDoor:
         # Which namespaces hear of their workloads is the webhook configuration's choice, not the default mode's.
         self._rules["/validate-workload"] = replace(rules, mode=Mode.WARN), False
 
-    def at_once(self, method: str, path: str, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bytes | None:
-        """The answer to a review for which nothing has to be waited for, as nearly all are; None: go the long way."""
+    def at_once(self, method: str, path: str, headers: Iterable[tuple[bytes, bytes]]) -> _AtOnce | None:
+        """Who answers reviews posted so; None: they go the long way, by `__call__`."""
         rules, of_pods = self._rules.get(path, (None, False))
-        if rules is None or not of_pods or method != "POST" or not _is_json(headers) or self._probes.draining:
+        if rules is None or not of_pods or method != "POST" or not _is_json(headers):
             return None
-        began = perf_counter()
-        try:
-            request = decode_review(body)
-            decision = self._decided_at_once(request, rules)
-            return None if decision is None else self._answer(request, decision, _encoded(request.uid, decision), began)
-        except Exception:  # noqa: BLE001 - the long way meets it again, and says so
-            return None
+        return partial(self._answered_at_once, rules)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
@@ -124,11 +120,7 @@ class AdmissionDoor:
             body = await _body(receive)
             if body is None:
                 return  # the client has gone
-            self._counts.open += 1
-            try:
-                status, content, headers = 200, await self._answered(body, rules, of_pods=of_pods), [_JSON]
-            finally:
-                self._counts.open -= 1
+            status, content, headers = 200, await self._answered(body, rules, of_pods=of_pods), [_JSON]
         except BadReview as error:
             self._counts.bad_requests[error.status] += 1
             status, content, headers = error.status, f"{error.text}\n".encode(), [_TEXT]
@@ -140,6 +132,32 @@ class AdmissionDoor:
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": content})
 
+    def _answered_at_once(self, rules: Rules, body: bytes) -> bytes | Coroutine[Any, Any, bytes] | None:
+        """The answer; later, if something has to be waited for; None: go the long way, which says what is wrong."""
+        began = perf_counter()
+        if self._probes.draining:
+            return None
+        try:
+            request = decode_review(body)
+        except Exception:  # noqa: BLE001 - the long way meets it again
+            return None
+        try:
+            decision, pod = unjudged(request, rules), request.pod
+            if decision is not None or pod is None:
+                decision = self._not_judged(decision, rules)
+            elif pod.spec.resource_claims:
+                return self._finished(request, rules, self._decide_pod(request, pod, rules), began)
+            else:
+                demand, verdict = self._judged(request, pod, _NO_LOOKUPS)
+                if self._is_looked_at_twice(request, verdict, rules):
+                    return self._finished(request, rules, self._decide_again(request, pod, rules), began)
+                decision = self._settled(request, rules, demand, verdict)
+            content = _encoded(request.uid, decision)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the pod is admitted
+            decision = self._panic(error, rules.mode)
+            content = _encoded(request.uid, decision)
+        return self._answer(request, decision, content, began)
+
     async def _answered(self, body: bytes, rules: Rules, *, of_pods: bool) -> bytes:
         began = perf_counter()
         try:
@@ -149,12 +167,22 @@ class AdmissionDoor:
         except Exception as error:
             self._panic(error, rules.mode)
             raise BadReview(400, "the review cannot be read, by a mistake of ours") from error
+        if not of_pods:
+            return await self._finished(request, rules, self._decide_workload(request, rules), began)
+        return await self._finished(request, rules, self._decide(request, rules), began)
+
+    async def _finished(
+        self, request: AdmissionRequest, rules: Rules, deciding: Coroutine[Any, Any, Decision], began: float
+    ) -> bytes:
+        self._counts.open += 1
         try:
-            decision = await (self._decide_pod(request, rules) if of_pods else self._decide_workload(request, rules))
+            decision = await deciding
             content = _encoded(request.uid, decision)
         except Exception as error:  # noqa: BLE001 - whatever it is, the pod is admitted
             decision = self._panic(error, rules.mode)
             content = _encoded(request.uid, decision)
+        finally:
+            self._counts.open -= 1
         return self._answer(request, decision, content, began)
 
     def _answer(self, request: AdmissionRequest, decision: Decision, content: bytes, began: float) -> bytes:
@@ -166,36 +194,35 @@ class AdmissionDoor:
         self._counts.answered("allow" if decision.allowed else "deny", decision.mode, perf_counter() - began)
         return content
 
-    def _decided_at_once(self, request: AdmissionRequest, rules: Rules) -> Decision | None:
-        """None: claims have to be read, or the pod is about to be refused and looked at twice."""
+    async def _decide(self, request: AdmissionRequest, rules: Rules) -> Decision:
         decision, pod = unjudged(request, rules), request.pod
         if decision is not None or pod is None:
-            return self._counted(decision or not_checked(Reason.UnknownField, mode=rules.mode))
-        if pod.spec.resource_claims:
-            return None
-        judged = self._judged(request, pod, rules, _NO_LOOKUPS)
-        return None if self._is_looked_at_twice(judged) else self._settled(request, rules, judged)
+            return self._not_judged(decision, rules)
+        return await self._decide_pod(request, pod, rules)
 
-    async def _decide_pod(self, request: AdmissionRequest, rules: Rules) -> Decision:
-        decision, pod = unjudged(request, rules), request.pod
-        if decision is not None or pod is None:
-            return self._counted(decision or not_checked(Reason.UnknownField, mode=rules.mode))
-        judged = self._judged(request, pod, rules, await self._lookups(pod, request.namespace))
-        if self._is_looked_at_twice(judged):
-            await asyncio.sleep(self._second_look_seconds)
-            judged = self._judged(request, pod, rules, await self._lookups(pod, request.namespace))
-        return self._settled(request, rules, judged)
+    async def _decide_pod(self, request: AdmissionRequest, pod: Pod, rules: Rules) -> Decision:
+        demand, verdict = self._judged(request, pod, await self._lookups(pod, request.namespace))
+        if self._is_looked_at_twice(request, verdict, rules):
+            return await self._decide_again(request, pod, rules)
+        return self._settled(request, rules, demand, verdict)
 
-    def _judged(self, request: AdmissionRequest, pod: Pod, rules: Rules, lookups: Lookups) -> _Judged:
-        demand, verdict = demand_and_verdict(pod, request.namespace, lookups, self._world(), self._now())
-        return demand, verdict, admit(request, verdict, rules, self._now())
+    async def _decide_again(self, request: AdmissionRequest, pod: Pod, rules: Rules) -> Decision:
+        await asyncio.sleep(self._second_look_seconds)
+        demand, verdict = self._judged(request, pod, await self._lookups(pod, request.namespace))
+        return self._settled(request, rules, demand, verdict)
 
-    def _is_looked_at_twice(self, judged: _Judged) -> bool:
-        return not judged[2].allowed and self._second_look_seconds > 0
+    def _not_judged(self, decision: Decision | None, rules: Rules) -> Decision:
+        return self._counted(decision or not_checked(Reason.UnknownField, mode=rules.mode))
 
-    def _settled(self, request: AdmissionRequest, rules: Rules, judged: _Judged) -> Decision:
+    def _judged(self, request: AdmissionRequest, pod: Pod, lookups: Lookups) -> tuple[PodDemand, Verdict]:
+        return demand_and_verdict(pod, request.namespace, lookups, self._world(), self._now())
+
+    def _is_looked_at_twice(self, request: AdmissionRequest, verdict: Verdict, rules: Rules) -> bool:
+        return self._second_look_seconds > 0 and is_refused(request, verdict, rules)
+
+    def _settled(self, request: AdmissionRequest, rules: Rules, demand: PodDemand, verdict: Verdict) -> Decision:
         """What was judged, counted, and told to those who wake owners."""
-        demand, verdict, decision = judged
+        decision = admit(request, verdict, rules, self._now())
         self._counts.judged(verdict.outcome, verdict.reason)
         wake = self._wake if demand.needs else None
         if wake is not None and self._is_let_through(wake, request, decision, demand, verdict):
