@@ -28,6 +28,7 @@ from app.dra.selector_syntax import Form, Node, parse, tokens
 _SELECTORS = 1024
 _ANSWERS = 100_000
 _SHAPES = 64  # at least those of one slice, which all selectors look at in turn
+_VIEWS = 64  # of one device: many selectors in a row look at it, and read the same; answers then share it (measured)
 _WRITTEN = 4096  # names by which entries may be written, of all selectors and drivers
 
 EVALUATION = 20
@@ -145,7 +146,7 @@ class Selector:
         if program is None:
             return Match.UNKNOWN
         try:
-            return _answer(ref(self), _view(program, shape))
+            return _answer(ref(self), _view(program.reads, program.sees_domains, shape))
         except (ValueError, msgspec.DecodeError):
             return Match.UNKNOWN
 
@@ -219,20 +220,21 @@ def _compiled(text: str) -> _Program | None:
         return None
 
 
-def _view(program: _Program, shape: Shape) -> _View:
-    """What the program sees of the shape; an error for what is no ResourceSlice."""
-    if program.reads == () and not program.sees_domains:
+@functools.lru_cache(maxsize=_VIEWS)
+def _view(wanted: tuple[Read, ...] | None, sees_domains: bool, shape: Shape) -> _View:  # noqa: FBT001 - as `_Program` has it
+    """What a program that reads this sees of the shape; an error for what is no ResourceSlice."""
+    if wanted == () and not sees_domains:
         return _View(shape.driver, shape.allow_multiple, _NO_DOMAINS, ())
     fields: dict[str, dict[str, msgspec.Raw]] = {
         "attributes": _fields(shape.attributes) if shape.attributes else {},
         "capacity": _fields(shape.capacity) if shape.capacity else {},
     }
     domains = _NO_DOMAINS
-    if program.sees_domains:
+    if sees_domains:
         domains = frozenset(
             (field, _qualified(name, shape.driver)[0]) for field, raws in fields.items() for name in raws
         )
-    if program.reads is None:
+    if wanted is None:
         entries = [
             (Read(field, *_qualified(name, shape.driver)), raw)
             for field, raws in fields.items()
@@ -241,7 +243,7 @@ def _view(program: _Program, shape: Shape) -> _View:
     else:
         entries = [
             (read, raw)
-            for read in program.reads
+            for read in wanted
             for name in _written(read, shape.driver)
             if (raw := fields[read.field].get(name)) is not None
         ]
