@@ -183,7 +183,8 @@ class Prompt(BoundedHead):
             self.tasks.add(later)  # type: ignore[arg-type]  # what they return is nothing to uvicorn
             later.add_done_callback(self._is_here)
             return
-        self._go_on()
+        if self._early or self._is_last:
+            self._go_on()
 
     def on_message_begin(self) -> None:
         """What comes belongs to it."""
@@ -224,8 +225,8 @@ class Prompt(BoundedHead):
 
     def _go_on(self) -> None:
         """With what came meanwhile, or not at all."""
-        early, self._early = b"".join(self._early), []
-        if early:
+        if self._early:
+            early, self._early = b"".join(self._early), []
             self.flow.resume_reading()
             self.data_received(early)
         if self._is_last:
@@ -240,7 +241,8 @@ class Prompt(BoundedHead):
     def _stays(self) -> None:
         """The head has come, and the clock for idle connections begins anew when it has run out."""
         self._is_used = True
-        self._in_time()
+        if self._late is not None:
+            self._in_time()
         if self.timeout_keep_alive_task is None:
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler

@@ -127,10 +127,11 @@ def admit(request: AdmissionRequest, verdict: Verdict, rules: Rules, now: float)
     annotations = audit_annotations(verdict, now)
     if verdict.reason is Reason.HasRoom:
         return Decision(allowed=True, mode=mode, reason=verdict.reason, audit_annotations=annotations)
-    if is_refused(request, verdict, rules):
+    is_short = mode is Mode.ENFORCE and _is_short(verdict, rules)
+    if is_short and not _matches(request.username, rules.warn_only_for):
         status = _refusal(request, verdict, rules, now)
         return Decision(allowed=False, mode=mode, reason=verdict.reason, status=status, audit_annotations=annotations)
-    if mode is Mode.ENFORCE and _is_short(verdict, rules):
+    if is_short:
         mode = Mode.WARN
     warnings = explain.warnings(verdict, _audience(request, rules), now) if mode in _TALKING else ()
     return Decision(allowed=True, mode=mode, reason=verdict.reason, warnings=warnings, audit_annotations=annotations)
@@ -259,11 +260,16 @@ def audit_annotations(verdict: Verdict, now: float) -> dict[str, str]:
     `snapshot-age-seconds` is "0" for an answer from the live view, and is left out when it rests on no device.
     `resolved` holds every need with a count, judged or not: a name that a device plugin may serve has no class.
     """
-    annotations: dict[str, str] = {"verdict": verdict.outcome, "reason": verdict.reason}
     if verdict.snapshot_time is not None:
-        annotations["snapshot-age-seconds"] = str(max(0, int(now - verdict.snapshot_time)))
-    elif verdict.source:
-        annotations["snapshot-age-seconds"] = "0"
+        return _annotations(verdict, max(0, int(now - verdict.snapshot_time)))
+    return _annotations(verdict, 0 if verdict.source else None)
+
+
+@lru_cache(maxsize=256)
+def _annotations(verdict: Verdict, age_seconds: int | None) -> dict[str, str]:
+    annotations: dict[str, str] = {"verdict": verdict.outcome, "reason": verdict.reason}
+    if age_seconds is not None:
+        annotations["snapshot-age-seconds"] = str(age_seconds)
     resolved = {need.name: _resolved(need) for need in verdict.needs if need.count}
     if resolved:
         annotations["resolved"] = _json.encode(resolved).decode()

@@ -148,7 +148,7 @@ class Tallies:
                 looks = 0
         for tally in tallies:
             if self._unfinished.pop(tally, None) is not None:
-                tally.complete = True
+                tally.finish()
 
     def _look_at(
         self, part: SliceState, pool: PoolState, asked: Iterable[tuple[Tally, int]], looks: int

@@ -155,6 +155,8 @@ class Tally:
         self._free_blocks = Blocks()
         self._memory: dict[str, int] = {}
         self._summary = Summary()
+        self._standing: Standing | None = None
+        """What is remembered until something is counted otherwise."""
 
     def excludes(self, driver: str) -> bool:
         """Whether no device of that driver can match, whatever its attributes."""
@@ -179,6 +181,7 @@ class Tally:
 
     def add(self, device: DeviceState, match: Match) -> None:
         """A device that matches, or may match, counts from now on."""
+        self._standing = None
         if match is Match.UNKNOWN:
             self._uncertain.add(device)
             self._count_uncertain(device, 1)
@@ -188,6 +191,7 @@ class Tally:
 
     def drop(self, device: DeviceState) -> None:
         """A device does not count any more."""
+        self._standing = None
         if device in self._uncertain:
             _mark(device, self._maybe_free, self._maybe_free_in, belongs=False)
             self._uncertain.discard(device)
@@ -199,6 +203,7 @@ class Tally:
 
     def update(self, device: DeviceState) -> None:
         """A counted device was taken, freed or tainted."""
+        self._standing = None
         free = not device.taken and (not device.taints or self._tolerates(device))
         if device in self._uncertain:
             _mark(device, self._maybe_free, self._maybe_free_in, belongs=free)
@@ -208,6 +213,7 @@ class Tally:
 
     def block(self, pool: PoolState) -> None:
         """The condition of a pool has changed: note whether it may hold matching devices that do not count."""
+        self._standing = None
         self.blocking.pop(pool, None)
         self._unusable.discard(pool)
         if pool.condition is Condition.INVALID and self._may_match(pool.published()):
@@ -216,6 +222,11 @@ class Tally:
             self.blocking[pool] = Reason.PoolIncomplete
         elif pool.condition is Condition.UNUSABLE:
             self._unusable.add(pool)
+
+    def finish(self) -> None:
+        """Every device has been looked at."""
+        self.complete = True
+        self._standing = None
 
     def unusable(self) -> set[PoolState]:
         """Pools the scheduler never allocates from, and of which nobody knows what they would hold were they complete.
@@ -263,12 +274,20 @@ class Tally:
             self._summary = Summary(self.version, tuple(sorted(drivers)), tuple(sorted(possible)), memory)
         return self._summary
 
-    def standing(self, why_unreachable: Callable[[DeviceState], str] | None) -> Standing:
+    @property
+    def few(self) -> bool:
+        """Whether so few devices are free that it is looked at who can get to them."""
+        return 0 < len(self.free) <= REACH_AT_MOST
+
+    def standing(self, why_unreachable: Callable[[DeviceState], str] | None = None) -> Standing:
         """Free, full, empty or unknown. `why_unreachable` tells why a pod cannot get to a device; empty: it can."""
-        blocks = self._free_blocks
-        unreachable: tuple[Unreachable, ...] = ()
-        if why_unreachable is not None and 0 < len(self.free) <= REACH_AT_MOST:
-            blocks, unreachable = _within_reach(self.free, why_unreachable)
+        if why_unreachable is not None and self.few:
+            return self._stands(*_within_reach(self.free, why_unreachable))
+        if self._standing is None:
+            self._standing = self._stands(self._free_blocks)
+        return self._standing
+
+    def _stands(self, blocks: Blocks, unreachable: tuple[Unreachable, ...] = ()) -> Standing:
         free_count = len(self.free) - sum([u.devices for u in unreachable])
         vacancy, reason = self._vacancy(free_count)
         return Standing(
