@@ -94,8 +94,7 @@ def _read(head: bytes, door: Door) -> Answer | None:
         parser.feed_data(head)
     except (httptools.HttpParserError, httptools.HttpParserUpgrade):
         return None
-    is_folded = b"\r\n " in head or b"\r\n\t" in head  # what was taken out may have been a part of something
-    if is_folded or parser.get_http_version() != "1.1" or not _UNUSUAL.isdisjoint(name for name, _ in found.fields):
+    if parser.get_http_version() != "1.1" or not _UNUSUAL.isdisjoint(name for name, _ in found.fields):
         return None
     return door(parser.get_method().decode(), found.url.partition(b"?")[0].decode("latin-1"), found.fields)
 

@@ -14,10 +14,12 @@ from app.settings import Address
 TIMEOUT = 30.0  # seconds; only a hang reaches it
 
 
-async def answer(_: Scope, receive: Receive, send: Send) -> None:
-    """Read the body and say that it is there."""
+async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+    """Read the body and say that it is there; at `/slow` some time later."""
     while (await receive()).get("more_body"):
         pass
+    if scope["path"] == "/slow":
+        await asyncio.sleep(0.1)
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
     await send({"type": "http.response.body"})
 

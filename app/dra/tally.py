@@ -181,7 +181,6 @@ class Tally:
 
     def add(self, device: DeviceState, match: Match) -> None:
         """A device that matches, or may match, counts from now on."""
-        self._standing = None
         if match is Match.UNKNOWN:
             self._uncertain.add(device)
             self._count_uncertain(device, 1)

@@ -68,6 +68,25 @@ def test_a_count_says_what_is_free(objects: list[Heard], want: tuple[Vacancy, Re
     assert answer(Watched(device_class("gpu"), *objects).standing()) == want
 
 
+def test_what_is_remembered_of_it_is_forgotten_when_something_changes() -> None:
+    cluster, both = Watched(device_class("gpu")), resource_slice(2)
+    half = resource_slice(1, name="half", pool="n2", slices=2)
+    tally = cluster.witness.tally(Ask("gpu"))
+    assert answer(tally.standing()) == (EMPTY, Reason.NoMatchingDevice, 0, 0)
+    cluster.tell(both)
+    assert answer(tally.standing()) == (FREE, Reason.HasRoom, 2, 2)
+    cluster.tell(*held("gpu-0", "gpu-1"))
+    assert answer(tally.standing()) == (FULL, Reason.NoGPUCapacity, 0, 2)
+    cluster.tell(half)
+    assert answer(tally.standing()) == (UNKNOWN, Reason.PoolIncomplete, 0, 2)
+    cluster.gone(half)
+    assert answer(tally.standing()) == (FULL, Reason.NoGPUCapacity, 0, 2)
+    cluster.tell(*held("gpu-0"))
+    assert answer(tally.standing()) == (FREE, Reason.HasRoom, 1, 2)
+    cluster.gone(both)
+    assert answer(tally.standing()) == (EMPTY, Reason.NoMatchingDevice, 0, 0)
+
+
 @pytest.mark.parametrize(
     ("tolerations", "free"),
     [
@@ -161,6 +180,13 @@ def test_a_free_device_out_of_reach_does_not_count_and_is_named() -> None:
     assert answer(standing) == (FULL, Reason.NoGPUCapacity, 0, 3)
     assert standing.unreachable == (Unreachable("n1", "is cordoned", 2),)
     assert (standing.largest_block, standing.largest_free_block) == (2, 0)
+
+
+def test_who_can_get_to_it_is_looked_at_whatever_is_remembered() -> None:
+    tally = Watched(device_class("gpu"), resource_slice(1)).witness.tally(Ask("gpu"))
+    assert tally.standing().free == 1
+    assert tally.standing(lambda _: "is gone").free == 0
+    assert tally.standing().free == 1
 
 
 def test_devices_out_of_reach_and_no_others_prove_nothing() -> None:

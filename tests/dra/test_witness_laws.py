@@ -104,6 +104,8 @@ def cluster_after(history: Iterable[tuple[str, Any]]) -> Cluster:
                 cluster.witness.tally(subject)
             case "work":
                 cluster.witness.work(subject)
+        for tally in cluster.witness._tallies._kept.values():  # noqa: SLF001  # what is remembered may be asked for at any time
+            assert tally.standing() == tally._stands(tally._free_blocks)  # noqa: SLF001  # the same, worked out
     return cluster
 
 
