@@ -207,6 +207,8 @@ def test_only_what_is_refused_is_looked_at_twice(tmp_path: Path) -> None:
     door = Door(tmp_path, second_look_seconds=60.0)
     assert isinstance(at_once(door, review(pod("example.com/free"))), bytes)
     assert isinstance(at_once(door, review(pod()), "/validate/warn"), bytes)
+    only_warned = Door(tmp_path, Rules(warn_only_for=("*",)), second_look_seconds=60.0)
+    assert isinstance(at_once(only_warned, review(pod())), bytes)
 
 
 def test_nothing_is_answered_at_once_while_draining(door: Door) -> None:
