@@ -114,9 +114,16 @@ class Reception:
 
     def _answer(self) -> None:
         waiting, self._waiting = self._waiting, []
-        answered = [(connection, answer(body)) for connection, answer, body in waiting]
+        answered = [(connection, _answered(answer, body)) for connection, answer, body in waiting]
         for connection, content in answered:
             connection.answered(content)
+
+
+def _answered(answer: Answer, body: bytes) -> bytes | Later | None:
+    try:
+        return answer(body)
+    except Exception:  # noqa: BLE001 - the others must not wait for ever; the application meets it again, and says so
+        return None
 
 
 class Prompt(BoundedHead):

@@ -34,6 +34,7 @@ class Door:
             "/later": self._later,
             "/large": lambda _: b"x" * LARGE,
             "/never": lambda _: None,
+            "/broken": lambda _: b"%d" % (1 // 0),
         }
         return answers.get(path) if method == "POST" else None
 
@@ -98,6 +99,7 @@ CASES: dict[str, tuple[tuple[bytes, ...], list[bytes]]] = {
     "with a length of two lines": ((asked("/at-once", b"abc", b" 4\r\n"),), []),
     "another path": ((LONG,), [b""]),
     "another method": ((SHORT.replace(b"POST", b"PUT"),), [b""]),
+    "by a bug of ours": ((asked("/broken", b"abc"), SHORT), [b"", b"3"]),
     "given back": ((asked("/never", b"abc"), SHORT), [b"", b"3"]),
     "of an old client": ((asked("/at-once", b"abc", b"Connection: keep-alive\r\n").replace(b"1.1", b"1.0"),), [b""]),
     "that would be something else": ((asked("/at-once", b"abc", b"Connection: upgrade\r\nUpgrade: h2c\r\n"),), [b""]),
