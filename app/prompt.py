@@ -227,7 +227,7 @@ class Prompt(BoundedHead):
         """What was to come later."""
         self.tasks.discard(later)
         if not later.cancelled():
-            self.answered(later.result())
+            self.answered(None if later.exception() else later.result())
 
     def _go_on(self) -> None:
         """With what came meanwhile, or not at all."""

@@ -35,12 +35,16 @@ class Door:
             "/large": lambda _: b"x" * LARGE,
             "/never": lambda _: None,
             "/broken": lambda _: b"%d" % (1 // 0),
+            "/broken-later": self._broken_later,
         }
         return answers.get(path) if method == "POST" else None
 
     def _at_once(self, body: bytes) -> bytes:
         self.bodies.append(body)
         return b"%d" % len(body)
+
+    async def _broken_later(self, body: bytes) -> bytes:
+        return b"%d" % (len(body) // 0)
 
     async def _later(self, body: bytes) -> bytes:
         self.bodies.append(body)
@@ -100,6 +104,7 @@ CASES: dict[str, tuple[tuple[bytes, ...], list[bytes]]] = {
     "another path": ((LONG,), [b""]),
     "another method": ((SHORT.replace(b"POST", b"PUT"),), [b""]),
     "by a bug of ours": ((asked("/broken", b"abc"), SHORT), [b"", b"3"]),
+    "by a bug of ours, later": ((asked("/broken-later", b"abc"), SHORT), [b"", b"3"]),
     "given back": ((asked("/never", b"abc"), SHORT), [b"", b"3"]),
     "of an old client": ((asked("/at-once", b"abc", b"Connection: keep-alive\r\n").replace(b"1.1", b"1.0"),), [b""]),
     "that would be something else": ((asked("/at-once", b"abc", b"Connection: upgrade\r\nUpgrade: h2c\r\n"),), [b""]),
