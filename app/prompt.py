@@ -83,7 +83,7 @@ class _Head:
         self.fields.append((name.lower(), value))
 
 
-_UNUSUAL = frozenset({b"connection", b"content-length", b"expect", b"transfer-encoding", b"upgrade"})
+_UNUSUAL = frozenset({b"connection", b"content-length", b"expect", b"proxy-connection", b"transfer-encoding"})
 
 
 def _read(head: bytes, door: Door) -> Answer | None:
@@ -94,7 +94,8 @@ def _read(head: bytes, door: Door) -> Answer | None:
         parser.feed_data(head)
     except (httptools.HttpParserError, httptools.HttpParserUpgrade):
         return None
-    if parser.get_http_version() != "1.1" or not _UNUSUAL.isdisjoint(name for name, _ in found.fields):
+    is_usual = parser.get_http_version() == "1.1" and head[:1].isalpha()  # blank lines may come before it
+    if not is_usual or not _UNUSUAL.isdisjoint(name for name, _ in found.fields):
         return None
     return door(parser.get_method().decode(), found.url.partition(b"?")[0].decode("latin-1"), found.fields)
 
@@ -161,6 +162,7 @@ class Prompt(BoundedHead):
             data = b"".join(self._pieces)
         found = self._reception.heads.find(data) if self._is_free() else None
         if found is None:
+            self._pieces = []
             super().data_received(data)
             return
         answer, body, length = found
@@ -191,6 +193,12 @@ class Prompt(BoundedHead):
             return
         if self._early or self._is_last:
             self._go_on()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Keep nothing for a clock that nobody looks at any more; uvicorn lets it run after a reset."""
+        super().connection_lost(exc)
+        self._unset_keepalive_if_required()
+        self._pieces, self._early = [], []
 
     def on_message_begin(self) -> None:
         """What comes belongs to it."""
@@ -226,7 +234,9 @@ class Prompt(BoundedHead):
     def _is_here(self, later: asyncio.Task[bytes]) -> None:
         """What was to come later."""
         self.tasks.discard(later)
-        if not later.cancelled():
+        if later.cancelled():
+            self.transport.close()
+        else:
             self.answered(None if later.exception() else later.result())
 
     def _go_on(self) -> None:
@@ -246,7 +256,7 @@ class Prompt(BoundedHead):
 
     def _stays(self) -> None:
         """The head has come, and the clock for idle connections begins anew when it has run out."""
-        self._is_used = True
+        self._is_used, self._field_bytes = True, 0
         if self._late is not None:
             self._in_time()
         if self.timeout_keep_alive_task is None:

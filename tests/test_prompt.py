@@ -1,7 +1,9 @@
 """What can be answered without uvicorn is, together with what else has come; all the rest reaches the application."""
 
 import asyncio
+import gc
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
@@ -12,6 +14,7 @@ import pytest
 
 from app.listeners import Listener
 from app.prompt import HEADS, LONGEST_HEAD, Answer, Headers, Heads, Prompt, Reception
+from tests.controlplane.waiting import until
 from tests.listening import TIMEOUT, listening
 
 LARGE = 1_000_000  # bytes of an answer; a few of them are more than a socket holds
@@ -86,7 +89,10 @@ def received(connection: socket.socket, answers: int) -> list[bytes]:
 
 SHORT, LONG, LATER = asked("/at-once", b"abc"), asked("/long", b"abc"), asked("/later", b"abc")
 CHUNKED = b"POST /at-once HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n0\r\n\r\n"
-CASES: dict[str, tuple[tuple[bytes, ...], list[bytes]]] = {
+EITHER = (b"", b"3")
+"""It depends on whether the pieces came one by one."""
+
+CASES: dict[str, tuple[tuple[bytes, ...], list[bytes | tuple[bytes, ...]]]] = {
     "in one piece": ((SHORT,), [b"3"]),
     "without a body": ((asked("/at-once", b""),), [b"0"]),
     "the body comes later": ((SHORT[:-3], b"a", b"bc"), [b"3"]),
@@ -94,27 +100,34 @@ CASES: dict[str, tuple[tuple[bytes, ...], list[bytes]]] = {
     "longer": ((asked("/at-once", b"x" * 65537),), [b""]),
     "much longer": ((asked("/at-once", b"x" * 10_000_000),), [b""]),
     "with a query, as the API server asks": ((asked("/at-once?timeout=1s", b"abc"),), [b"3"]),
-    "the head comes in pieces": ((SHORT[:20], SHORT[20:]), [b""]),
-    "the end of the head comes later": ((SHORT[:-5], SHORT[-5:]), [b""]),
+    "the head comes in pieces": ((SHORT[:20], SHORT[20:]), [EITHER]),
+    "the end of the head comes later": ((SHORT[:-5], SHORT[-5:]), [EITHER]),
     "in chunks": ((CHUNKED,), [b""]),
-    "with chunks and a length": ((asked("/at-once", b"0\r\n\r\n", b"Transfer-Encoding: chunked\r\n"),), []),
-    "with two lengths": ((asked("/at-once", b"abc", b"content-length: 1\r\n"),), []),
-    "with a length that is none": ((SHORT.replace(b": 3", b": +3"),), []),
-    "with a length of two lines": ((asked("/at-once", b"abc", b" 4\r\n"),), []),
     "another path": ((LONG,), [b""]),
     "another method": ((SHORT.replace(b"POST", b"PUT"),), [b""]),
-    "by a bug of ours": ((asked("/broken", b"abc"), SHORT), [b"", b"3"]),
-    "by a bug of ours, later": ((asked("/broken-later", b"abc"), SHORT), [b"", b"3"]),
-    "given back": ((asked("/never", b"abc"), SHORT), [b"", b"3"]),
-    "of an old client": ((asked("/at-once", b"abc", b"Connection: keep-alive\r\n").replace(b"1.1", b"1.0"),), [b""]),
-    "that would be something else": ((asked("/at-once", b"abc", b"Connection: upgrade\r\nUpgrade: h2c\r\n"),), [b""]),
-    "the last one of a connection": ((asked("/at-once", b"abc", b"Connection: close\r\n"),), [b""]),
-    "one after the other": ((SHORT, LONG, asked("/at-once", b"abcd")), [b"3", b"", b"4"]),
-    "what looks like one goes on with a head": ((b"POST /long HTTP/1.1\r\nX: ", SHORT, SHORT), [b"", b"3"]),
-    "what looks like one goes on with a body": ((asked("/long", SHORT)[: -len(SHORT)], SHORT, SHORT), [b"", b"3"]),
-    "before another one has been answered": ((asked("/slow", b""), SHORT), [b"", b""]),
+    "given back": ((asked("/never", b"abc"),), [b""]),
+    "by a bug of ours": ((asked("/broken", b"abc"),), [b""]),
+    "by a bug of ours, later": ((asked("/broken-later", b"abc"),), [b""]),
+    "after a blank line": ((b"\r\n" + SHORT,), [b""]),
     "without waiting for answers": ((SHORT + LONG + SHORT,), [b"", b"", b""]),
     "half of the next one with it": ((SHORT + SHORT[:30], SHORT[30:]), [b"", b""]),
+    "before another one has been answered": ((asked("/slow", b""), SHORT), [b"", EITHER]),
+    "what looks like one goes on with a head": ((b"POST /long HTTP/1.1\r\nX: ", SHORT), [b""]),
+    "what looks like one goes on with a body": ((asked("/long", SHORT)[: -len(SHORT)], SHORT), [b""]),
+}
+LAST: dict[str, bytes] = {
+    "of a very old client": SHORT.replace(b"1.1", b"1.0"),
+    "of an old client": asked("/at-once", b"abc", b"Connection: keep-alive\r\n").replace(b"1.1", b"1.0"),
+    "of one who says so": asked("/at-once", b"abc", b"Connection: close\r\n"),
+    "of a proxy that says so": asked("/at-once", b"abc", b"Proxy-Connection: close\r\n"),
+    "that would be something else": asked("/at-once", b"abc", b"Connection: upgrade\r\nUpgrade: h2c\r\n"),
+}
+BAD: dict[str, bytes] = {
+    "with chunks and a length": asked("/at-once", b"0\r\n\r\n", b"Transfer-Encoding: chunked\r\n"),
+    "with two lengths": asked("/at-once", b"abc", b"content-length: 1\r\n"),
+    "with a length that is none": SHORT.replace(b": 3", b": +3"),
+    "with a length of two lines": asked("/at-once", b"abc", b" 4\r\n"),
+    "with a length before it": b"\r\nContent-Length: 3\r\nPOST /at-once HTTP/1.1\r\nHost: a\r\n\r\nabc",
 }
 
 
@@ -122,13 +135,38 @@ CASES: dict[str, tuple[tuple[bytes, ...], list[bytes]]] = {
 def test_a_request_is_answered_by_the_right_one(listener: Listener, case: str) -> None:
     pieces, expected = CASES[case]
     with connect(listener) as connection:
-        for piece in pieces:
-            connection.sendall(piece)
-            time.sleep(0.01)  # that it comes by itself
-        if expected:
-            assert received(connection, len(expected)) == expected
-        else:
-            assert connection.recv(65536).startswith(b"HTTP/1.1 400 Bad Request")
+        for _ in range(2):  # the connection is as good as new
+            for piece in pieces:
+                connection.sendall(piece)
+                time.sleep(0.01)  # that it comes by itself
+            for content, want in zip(received(connection, len(expected)), expected, strict=True):
+                assert content in (want if isinstance(want, tuple) else (want,))
+            connection.sendall(SHORT)
+            assert received(connection, 1) == [b"3"]
+
+
+@pytest.mark.parametrize("case", LAST)
+def test_the_last_request_of_a_connection_is_left_to_uvicorn(listener: Listener, case: str) -> None:
+    with connect(listener) as connection:
+        connection.sendall(SHORT)
+        assert received(connection, 1) == [b"3"]
+        connection.sendall(LAST[case])
+        assert received(connection, 1) == [b""]
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_no_request_is_left_to_uvicorn(listener: Listener, case: str) -> None:
+    with connect(listener) as connection:
+        connection.sendall(BAD[case])
+        assert connection.recv(65536).startswith(b"HTTP/1.1 400 Bad Request")
+
+
+def test_who_waits_to_be_told_to_go_on_is_told(listener: Listener) -> None:
+    with connect(listener) as connection:
+        connection.sendall(asked("/at-once", b"abc", b"Expect: 100-continue\r\n")[:-3])
+        assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(b"abc")
+        assert received(connection, 1) == [b""]
 
 
 def test_a_head_is_read_once_whatever_the_length(listener: Listener, door: Door) -> None:
@@ -211,6 +249,31 @@ def test_a_client_that_goes_harms_nobody(listener: Listener, door: Door, request
     with connect(listener) as connection:
         connection.sendall(SHORT)
         assert received(connection, 1) == [b"3"]
+
+
+def test_nothing_is_kept_of_a_connection_that_was_reset(listener: Listener) -> None:
+    before = _protocols()
+    with connect(listener) as connection:
+        connection.sendall(SHORT[:-1])
+        time.sleep(0.05)
+        assert _protocols() == before + 1
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    until("it is gone", lambda: _protocols() == before)
+
+
+def _protocols() -> int:
+    gc.collect()
+    return sum(isinstance(each, Prompt) for each in gc.get_objects())
+
+
+def test_blank_lines_between_requests_do_not_add_up(listener: Listener, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Prompt, "max_bytes", 20)
+    with connect(listener) as connection:
+        for _ in range(20):
+            connection.sendall(SHORT)
+            assert received(connection, 1) == [b"3"]
+            connection.sendall(b"\r\n")
+            time.sleep(0.001)
 
 
 def test_only_a_connection_that_is_not_used_is_closed(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
