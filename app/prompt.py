@@ -53,9 +53,9 @@ class Heads:
         self._answer = lru_cache(HEADS)(read)
 
     def find(self, data: bytes) -> tuple[Answer, int, int] | None:
-        """Who answers the request that begins here, where its body begins, and how long that is.
+        """Who answers the request that begins here, where its body begins, and how much of that is missing.
 
-        None: the head is not here as a whole, or is an unusual one.
+        None: the head is not here as a whole or is an unusual one, the body is long, or there is more than the request.
         """
         body = data.find(_END, 0, LONGEST_HEAD) + len(_END)
         start = data.find(_LENGTH, 0, body)
@@ -66,7 +66,8 @@ class Heads:
         answer = self._answer(data[:start] + data[end:body])
         if answer is None or not length.isdigit() or len(length) > _LONGEST_LENGTH:
             return None
-        return answer, body, int(length)
+        missing = body + int(length) - len(data)
+        return (answer, body, missing) if missing >= 0 and int(length) <= LONGEST_BODY else None
 
 
 class _Head:
@@ -165,12 +166,7 @@ class Prompt(BoundedHead):
             self._pieces = []
             super().data_received(data)
             return
-        answer, body, length = found
-        self._missing = body + length - len(data)
-        if self._missing < 0 or length > LONGEST_BODY:
-            self._pieces = []
-            super().data_received(data)
-            return
+        answer, body, self._missing = found
         self._stays()
         self._pieces = [data]
         if not self._missing:
