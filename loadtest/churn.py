@@ -86,13 +86,21 @@ def _rows(name: str, rounds: list[Latency], tide: Tide, run: Run) -> Iterator[Fi
     prompt = [at_once(each) for each in rounds]
     answers: Counter[str] = Counter()
     for each, quick in zip(rounds, prompt, strict=True):
-        seconds = {"p50": quick.p50, "p99": quick.p99, "p99.9": quick.p999, "longest": quick.longest}
+        seconds = {
+            "p50": quick.p50,
+            "p99": quick.p99,
+            "p99.9": quick.p999,
+            "longest": quick.longest,
+            "late": quick.late(0.99),
+        }
         became = judged(each, tide)
         run.record({"part": "churn", "condition": name} | seconds | became)
         answers += became
     for what, share in (("p50", 0.5), ("p99", 0.99)):
         values = [each.quantile(share) * 1e3 for each in prompt]
         yield Figure(f"{name}: {what}", statistics.median(values), "ms", min(values), max(values))
+    late = [each.late(0.99) * 1e3 for each in prompt]
+    yield Figure(f"{name}: of that, the client was late by, p99", statistics.median(late), "ms", min(late), max(late))
     whole = Latency(tuple(itertools.chain.from_iterable(each.samples for each in prompt)))
     yield Figure(f"{name}: p99.9 of all rounds", whole.p999 * 1e3, "ms")
     yield Figure(f"{name}: longest", whole.longest * 1e3, "ms")

@@ -11,7 +11,7 @@ import math
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,8 +55,11 @@ class Latency:
 
     def quantile(self, share: float) -> float:
         """Seconds that this share of the requests took at most, those without an answer included."""
-        ordered = sorted(sample.seconds for sample in self.samples)
-        return ordered[math.ceil(share * len(ordered)) - 1]
+        return _quantile((sample.seconds for sample in self.samples), share)
+
+    def late(self, share: float) -> float:
+        """Seconds after its time that the client began this share of the requests at most; a part of the above."""
+        return _quantile((sample.late for sample in self.samples), share)
 
     @property
     def p50(self) -> float:
@@ -82,6 +85,11 @@ class Latency:
     def errors(self) -> int:
         """Requests that got no answer, or one that is not 200."""
         return sum(sample.code != 200 for sample in self.samples)  # noqa: PLR2004 - the status code is its own name
+
+
+def _quantile(values: Iterable[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[math.ceil(share * len(ordered)) - 1]
 
 
 def measure(

@@ -62,6 +62,8 @@ def kinds(run: Run) -> Iterator[Figure]:
                 run.record({"part": "kinds", "server": name, "kind": kind.name, "us": found[name][-1]})
             for name in names:
                 yield median(f"8.6 kB, {kind.name}, {name}: CPU per review", found[name], "us")
+            ratios = [floor / ours for floor, ours in zip(found[FLOOR], found[OURS], strict=True)]
+            yield median(f"8.6 kB, {kind.name}: {targets.FLOOR}", ratios)
 
 
 def latencies(run: Run) -> Iterator[Figure]:
@@ -72,11 +74,7 @@ def latencies(run: Run) -> Iterator[Figure]:
             for name, (what, share) in itertools.product(servers, (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999))):
                 quantiles = [each[name].quantile(share) * 1e3 for each in rounds]
                 yield median(f"{what} at {rate} a second, {name}", quantiles, "ms")
-            late = [
-                statistics.median(sample.late for sample in each[name].samples) * 1e3
-                for each in rounds
-                for name in servers
-            ]
+            late = [each[name].late(0.5) * 1e3 for each in rounds for name in servers]
             yield median(f"at {rate} a second: of that, the client was late by", late, "ms")
             errors = sum(each[name].errors for each in rounds for name in servers)
             yield Figure(f"at {rate} a second: requests without an answer", errors, "")
