@@ -11,12 +11,24 @@ from typing import Final, assert_never
 
 from msgspec.structs import replace
 
+from app.dra import facts
 from app.dra.advice import advice
 from app.dra.objects import Value
 from app.dra.reasons import Reason
 from app.dra.scope import QUEUE_LABEL
-from app.dra.verdict import NeedVerdict, Outcome, Unreachable, Verdict
-from app.dra.words import DETAIL_LIMIT, PHRASES, age, counted_noun, cut, number, printable, reason_in_words, shortened
+from app.dra.verdict import NeedVerdict, Outcome, Verdict
+from app.dra.words import (
+    DETAIL_LIMIT,
+    PHRASES,
+    age,
+    as_sentence,
+    counted_noun,
+    cut,
+    number,
+    printable,
+    reason_in_words,
+    shortened,
+)
 from app.wording import Texts, link
 
 SENTENCE_LIMIT: Final = 599
@@ -30,9 +42,6 @@ WARNING_LIMIT: Final = 120
 
 WARNINGS_LIMIT: Final = 3
 """Warnings of one answer: nobody reads more, and all share one header budget of 4096 characters."""
-
-_SECOND_LIMIT: Final = 28
-"""Characters of what names further classes in a sentence that speaks of one: with all remarks, both must fit."""
 
 _EXPECTED: Final = frozenset(
     {
@@ -91,12 +100,12 @@ def sentence(verdict: Verdict, audience: Audience, now: float, undeclared: tuple
             return refusal(verdict, audience, now)
         case Outcome.ROOM:
             need = _leading_need(verdict)
-            facts = f": {_free(need)}, {_counted(verdict, audience, now)}" if need else _undeclared(undeclared)
-            return f"{_headline(verdict, need, PHRASES[verdict.reason])}{facts}."
+            numbers = f": {facts.free(need)}, {_counted(verdict, audience, now)}" if need else _undeclared(undeclared)
+            return f"{_headline(verdict, need, PHRASES[verdict.reason])}{numbers}."
         case Outcome.UNKNOWN:
             need = _leading_need(verdict)
             why = reason_in_words(verdict.reason, need.detail if need else "", hide_names=audience.hide_names)
-            rest = f"{_remarks(need, audience)}{_for_claimant(need)}" if need else ""
+            rest = f"{facts.remarks(need, hide_names=audience.hide_names)}{facts.for_claimant(need)}" if need else ""
             return f"{_headline(verdict, need, 'not checked')}: {why}{rest}."
         case _:  # pragma: no cover
             assert_never(verdict.outcome)
@@ -111,8 +120,8 @@ def refusal(verdict: Verdict, audience: Audience, now: float) -> str:
 def _refusal(verdict: Verdict, audience: Audience, counted: str) -> str:
     need = _leading_need(verdict)
     quota = "exceeded quota" if audience.quota_words and verdict.outcome is Outcome.FULL else ""
-    facts = ", ".join(part for part in (quota, _facts(verdict, need, audience, counted)) if part)
-    said = f"{_headline(verdict, need, PHRASES[verdict.reason])}{': ' if facts else ''}{facts}."
+    numbers = ", ".join(part for part in (quota, _facts(verdict, need, audience, counted)) if part)
+    said = f"{_headline(verdict, need, PHRASES[verdict.reason])}{': ' if numbers else ''}{numbers}."
     closing = _closing(verdict, audience, SENTENCE_LIMIT - len(said) - 1)
     return f"{said} {closing}" if closing else said
 
@@ -128,7 +137,9 @@ def options(verdict: Verdict, audience: Audience) -> tuple[str, ...]:
 @_remembered
 def evidence(need: NeedVerdict, audience: Audience) -> str:
     """The numbers behind a need that is full or never fits, without their age: the message of its cause."""
-    return _shortage(need) if need.outcome is Outcome.NEVER else f"{_all_taken(need)}{_remarks(need, audience)}"
+    if need.outcome is Outcome.NEVER:
+        return facts.shortage(need)
+    return f"{facts.all_taken(need)}{facts.remarks(need, hide_names=audience.hide_names)}"
 
 
 # --- Warnings -------------------------------------------------------------------------------------------------------
@@ -171,7 +182,7 @@ def workload_warnings(verdict: Verdict, pods: int, audience: Audience, now: floa
     if short is None or fitting >= pods:
         return lines
     if not lines:
-        free = _deciding(short).free or 0
+        free = facts.deciding(short).free or 0
         asked = f"{number(pods)} x {number(short.count)} asked"
         lines = (_warning(replace(short, reason=Reason.FewerThanAsked), f"{number(free)} free, {asked}"),)
     return (*lines[: WARNINGS_LIMIT - 1], _outlook(int(fitting), pods, audience, exact=short.count == 1))
@@ -182,7 +193,7 @@ def _pods_with_room(need: NeedVerdict) -> float:
 
     A pod that finds something, but nowhere enough, finds no room.
     """
-    free = _deciding(need).free
+    free = facts.deciding(need).free
     if need.outcome is Outcome.FULL or need.reason is Reason.FewerThanAsked:
         return 0
     return float("inf") if need.outcome is not Outcome.ROOM or free is None or not need.count else free // need.count
@@ -202,11 +213,11 @@ def not_checked(reason: Reason, detail: str = "") -> str:
 
 
 def _warning_of(need: NeedVerdict, audience: Audience) -> str:
-    asked, of_class = f"{number(need.count)} asked", _deciding(need)
+    asked, of_class = f"{number(need.count)} asked", facts.deciding(need)
     match need.reason:
         case Reason.FewerThanAsked:
             free = "fewer" if of_class.free is None else number(of_class.free)
-            return _warning(need, f"{asked}, {free} free{_largest_free_block(of_class)}, the pod may wait")
+            return _warning(need, f"{asked}, {free} free{facts.largest_free_block(of_class)}, the pod may wait")
         case Reason.NeverFits:
             most = f"more than {number(of_class.largest_block)}" if of_class.largest_block else "that many"
             return _warning(need, f"{asked}, no node has {most}, the pod cannot start")
@@ -238,11 +249,6 @@ def _leading_need(verdict: Verdict) -> NeedVerdict | None:
     return next((need for need in same if need.reason is verdict.reason), same[0] if same else None)
 
 
-def _deciding(need: NeedVerdict) -> NeedVerdict:
-    """The need with the numbers the answer rests on: those of the winner, or of another claimant."""
-    return need.claimant or need
-
-
 def _headline(verdict: Verdict, need: NeedVerdict | None, phrase: str) -> str:
     """`[Reason] phrase for name (1 asked)` in at most 100 characters; the name gives way."""
     start = f"[{verdict.reason}] {phrase}"
@@ -269,105 +275,12 @@ def _undeclared(names: tuple[str, ...]) -> str:
     return f": no device class declares {shortened(names[0], DETAIL_LIMIT)}{more}" if names else ""
 
 
-def _all_taken(need: NeedVerdict) -> str:
-    """`all 8 devices of class gpu.example.com are taken in 2 pools`.
-
-    The numbers are those of the first alternative of a `firstAvailable`; `detail` names the classes of the others.
-    """
-    if need.claimant:
-        winner = shortened(need.class_name, _SECOND_LIMIT)
-        return f"class {winner} has the name but no device, and {_all_taken(need.claimant)}"
-    state = "taken or out of reach" if need.unreachable else "taken"
-    pools = f" in {counted_noun(need.pools, 'pool')}" if need.pools else ""
-    others = f", and so are those of class {shortened(need.detail, _SECOND_LIMIT)}" if need.detail else ""
-    if need.total == 1:
-        return f"the only {_devices(need, 1)} is {state}{pools}{others}"
-    if need.total:
-        return f"all {number(need.total)} {_devices(need, need.total)} are {state}{pools}{others}"
-    return f"every {_devices(need, 1)} is {state}{pools}{others}"
-
-
-def _remarks(need: NeedVerdict, audience: Audience) -> str:
-    """In brackets, devices that seem to be free and do not count."""
-    of_class = _deciding(need)
-    remarks = [_out_of_reach(of_class.unreachable, audience)] if of_class.unreachable else []
-    if listed := of_class.listed:
-        do = "does" if listed == 1 else "do"
-        remarks.append(f"the pool status lists {number(listed)} as available that {do} not count")
-    return f" ({'; '.join(remarks)})" if remarks else ""
-
-
-def _out_of_reach(places: tuple[Unreachable, ...], audience: Audience) -> str:
-    """`1 free on n2, which is cordoned`; of several nodes the first is named, the others are summed up."""
-    first, *others = places
-    node = "a node" if audience.hide_names else shortened(first.node, DETAIL_LIMIT)
-    said = f"{number(first.devices)} free on {node}, which {shortened(first.why, DETAIL_LIMIT)}"
-    if others:
-        said += f", and {number(sum(place.devices for place in others))} on {counted_noun(len(others), 'more node')}"
-    return said
-
-
-def _shortage(need: NeedVerdict) -> str:
-    """`at most 8 devices of class gpu.example.com are on one node`."""
-    of_class, most = _deciding(need), _deciding(need).largest_block
-    claims = f", {_may_claim(need)}," if need.claimant else ""
-    if not most:
-        return f"fewer {_devices(of_class, need.count)}{claims} are on any node"
-    return f"at most {number(most)} {_devices(of_class, most)}{claims} {'is' if most == 1 else 'are'} on one node"
-
-
-def _free(need: NeedVerdict) -> str:
-    """`3 of 8 devices of class gpu.example.com in 2 pools are free`."""
-    if need.claimant:
-        return _free_for_claimant(need, need.claimant)
-    if need.free is None or need.total is None:
-        return f"a {_devices(need, 1)} is free"
-    pools = f" in {counted_noun(need.pools, 'pool')}" if need.pools else ""
-    free = f"{'is' if need.free == 1 else 'are'} free{_largest_free_block(need)}"
-    return f"{number(need.free)} of {number(need.total)} {_devices(need, need.total)}{pools} {free}"
-
-
-def _free_for_claimant(winner: NeedVerdict, other: NeedVerdict) -> str:
-    """`class gpu-old, which may still claim the name instead of gpu, has 2 of 4 devices free`."""
-    said = f"{_class(other)}, {_may_claim(winner)}, has"
-    if other.free is None or other.total is None:
-        return f"{said} a device free"
-    return f"{said} {number(other.free)} of {number(other.total)} devices free{_largest_free_block(other)}"
-
-
-def _largest_free_block(need: NeedVerdict) -> str:
-    if need.free is None or need.largest_free_block is None or need.largest_free_block >= need.free:
-        return ""
-    return f" (at most {number(need.largest_free_block)} on one node)"
-
-
-def _for_claimant(need: NeedVerdict) -> str:
-    return f", for {_class(need.claimant)}, {_may_claim(need)}" if need.claimant else ""
-
-
-def _may_claim(winner: NeedVerdict) -> str:
-    """How a class that is not the winner comes to be spoken of."""
-    return f"which may still claim the name instead of {shortened(winner.class_name, _SECOND_LIMIT)}"
-
-
-def _class(need: NeedVerdict) -> str:
-    return f"class {shortened(need.class_name, DETAIL_LIMIT)}"
-
-
-def _devices(need: NeedVerdict, count: int) -> str:
-    """`devices of class gpu.example.com`; for a claim `matching devices`, as its selectors may leave others out."""
-    noun = "matching device" if need.field.startswith("spec.resourceClaims") else "device"
-    of_class = f" of class {shortened(need.class_name, DETAIL_LIMIT)}" if need.class_name else ""
-    return f"{noun}{'' if count == 1 else 's'}{of_class}"
-
-
 def _counted(verdict: Verdict, audience: Audience, now: float) -> str:
     """How old the numbers are; for a controller in whole minutes of the clock, so that a repetition reads the same."""
-    if verdict.snapshot_time is None:
-        return "seen live"
-    if audience.controlled:
-        return f"as of {datetime.fromtimestamp(verdict.snapshot_time, UTC):%H:%M} UTC"
-    return f"counted {age(now - verdict.snapshot_time)} ago"
+    at = verdict.snapshot_time
+    if at is not None and audience.controlled:
+        return f"as of {datetime.fromtimestamp(at, UTC):%H:%M} UTC"
+    return "seen live" if at is None else f"counted {age(now - at)} ago"
 
 
 # --- Ways out -------------------------------------------------------------------------------------------------------
@@ -378,11 +291,11 @@ def _ways_out(verdict: Verdict, audience: Audience, *, waits: bool = False) -> t
     need = _leading_need(verdict)
     if need is not None and (need.never_fits or verdict.outcome is Outcome.NEVER):
         # Waiting does not help, so neither does advice on how to wait.
-        most = _deciding(need).largest_block
+        most = facts.deciding(need).largest_block
         fewer = f"at most {number(most)}" if most else "fewer devices"
         return (f"ask for {fewer} in one pod",)
     if need is not None:
-        theirs = advice(audience.advice, audience.namespace, audience.page_url, need, _deciding(need))
+        theirs = advice(audience.advice, audience.namespace, audience.page_url, need, facts.deciding(need))
         if theirs:
             return (theirs,)
     if waits:
@@ -391,17 +304,9 @@ def _ways_out(verdict: Verdict, audience: Audience, *, waits: bool = False) -> t
     return ("try again later", *queue, "run on CPU")
 
 
-def _advice(ways_out: tuple[str, ...]) -> str:
-    """The ways out as one sentence."""
-    *others, last = ways_out
-    text = f"{', '.join(others)}{',' if len(others) > 1 else ''} or {last}" if others else last
-    stop = "" if text.endswith((".", "!", "?")) else "."
-    return f"{text[:1].upper()}{text[1:]}{stop}"
-
-
 def _closing(verdict: Verdict, audience: Audience, room: int) -> str:
     """Advice and link within `room` characters: the advice is cut, the link is whole or not there."""
-    said = _advice(_ways_out(verdict, audience))
+    said = as_sentence(_ways_out(verdict, audience))
     page = link(audience.page_url, said)
     if len(page) > room:
         page = ""
@@ -410,6 +315,6 @@ def _closing(verdict: Verdict, audience: Audience, room: int) -> str:
 
 def _short_closing(verdict: Verdict, audience: Audience) -> str:
     """The same as a warning of an admitted pod: half an advice is worth less than the link."""
-    said, page = _advice(_ways_out(verdict, audience, waits=True)), audience.page_url
+    said, page = as_sentence(_ways_out(verdict, audience, waits=True)), audience.page_url
     both = f"{said} {link(page, said)}".strip()
     return next((text for text in (both, link(page)) if 0 < len(text) <= WARNING_LIMIT), cut(said, WARNING_LIMIT))

@@ -213,11 +213,8 @@ class Witness:
         """What the live view says of an ask, for a pod that tolerates and selects nodes like this (`out_of_reach`)."""
         if self.nodes.known_since is None or not tally.few:
             return tally.standing()
-
-        def why_unreachable(device: DeviceState) -> str:
-            return self.nodes.out_of_reach(device.node, device.since, tolerations, node_selector, now)
-
-        return tally.standing(why_unreachable)
+        reach = self.nodes.out_of_reach
+        return tally.standing(lambda device: reach(device.node, device.since, tolerations, node_selector, now))
 
     def pools(self, driver: str | None = None) -> Iterator[PoolState]:
         """All pools, or those of one driver."""

@@ -119,6 +119,14 @@ def age(seconds: float) -> str:
     return f"{number(whole // 3600)}h"
 
 
+def as_sentence(ways_out: tuple[str, ...]) -> str:
+    """`Try again later, or run on CPU.` as one of several ways out."""
+    *others, last = ways_out
+    text = f"{', '.join(others)}{',' if len(others) > 1 else ''} or {last}" if others else last
+    stop = "" if text.endswith((".", "!", "?")) else "."
+    return f"{text[:1].upper()}{text[1:]}{stop}"
+
+
 def printable(text: str) -> str:
     """One line of ASCII; any other character becomes a question mark."""
     return _UNPRINTABLE.sub("?", " ".join(text.split()))

@@ -60,7 +60,7 @@ def _turned(before: Iterable[Vacancy], after: Vacancy) -> Callable[..., Standing
     """A live view that takes one thing for another."""
     real = Tally.standing
 
-    def standing(tally: Tally, reach: Callable[[DeviceState], str] | None) -> Standing:
+    def standing(tally: Tally, reach: Callable[[DeviceState], str] | None = None) -> Standing:
         found = real(tally, reach)
         return replace(found, vacancy=after, free=0) if found.vacancy in before else found
 
