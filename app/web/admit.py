@@ -1,6 +1,7 @@
-"""The door for admission reviews: a plain ASGI callable with a listener of its own.
+"""The door for admission reviews, with a listener of its own.
 
-Between uvicorn and the domain there is nothing but this file; a framework would cost several times what a review does.
+Nearly all of them come by `at_once` (`prompt.py`), the rest as an ASGI application. Between HTTP and the domain there
+is nothing but this file; a framework would cost several times what a review does.
 Two rules: without a uid the answer is 400, and with one it is 200 with that uid whatever goes wrong, for an answer the
 API server cannot use helps nobody.
 """
