@@ -278,9 +278,14 @@ def _undeclared(names: tuple[str, ...]) -> str:
 def _counted(verdict: Verdict, audience: Audience, now: float) -> str:
     """How old the numbers are; for a controller in whole minutes of the clock, so that a repetition reads the same."""
     at = verdict.snapshot_time
-    if at is not None and audience.controlled:
-        return f"as of {datetime.fromtimestamp(at, UTC):%H:%M} UTC"
-    return "seen live" if at is None else f"counted {age(now - at)} ago"
+    if at is None:
+        return "seen live"
+    return _as_of(at) if audience.controlled else f"counted {age(now - at)} ago"
+
+
+@_remembered
+def _as_of(at: float) -> str:
+    return f"as of {datetime.fromtimestamp(at, UTC):%H:%M} UTC"
 
 
 # --- Ways out -------------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ KUEUE_PREFIX = "kueue.x-k8s.io/"
 COSCHEDULING_LABEL = "scheduling.x-k8s.io/pod-group"
 """The coscheduling plugin's gangs: refusing one member strands the others."""
 
-VOLCANO_ANNOTATIONS = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
+VOLCANO_ANNOTATIONS = frozenset({"scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"})
 """Volcano's pod groups; it reads either key."""
 
 PREEMPTING_MINOR = 38
@@ -76,11 +76,10 @@ def _belongs_to_daemon_set(metadata: ObjectMeta) -> bool:
 
 
 def _is_queue_managed(labels: Mapping[str, str], annotations: Mapping[str, str]) -> bool:
-    return (
-        COSCHEDULING_LABEL in labels
-        or any(key in annotations for key in VOLCANO_ANNOTATIONS)
-        or any(key.startswith(KUEUE_PREFIX) for marks in (labels, annotations) for key in marks)
-    )
+    for key in (*labels, *annotations):
+        if key.startswith(KUEUE_PREFIX):
+            return True
+    return COSCHEDULING_LABEL in labels or not VOLCANO_ANNOTATIONS.isdisjoint(annotations)
 
 
 def _may_preempt(spec: PodSpec) -> bool:
