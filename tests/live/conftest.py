@@ -31,7 +31,7 @@ class Vacancies:
         """Stop all; nothing of them may be left in the cluster."""
         for vacancy in self._running.values():
             vacancy.stop()
-        until("no pool status request left", lambda: not requests_of_ours(self._plane), seconds=1)
+        until("no pool status request left", lambda: not requests_of_ours(self._plane))
 
 
 @pytest.fixture(scope="session")
