@@ -187,8 +187,7 @@ class Prompt(BoundedHead):
             self.tasks.add(later)  # type: ignore[arg-type]  # what they return is nothing to uvicorn
             later.add_done_callback(self._is_here)
             return
-        if self._early or self._is_last:
-            self._go_on()
+        self._go_on()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Keep nothing for a clock that nobody looks at any more; uvicorn lets it run after a reset."""
@@ -253,8 +252,7 @@ class Prompt(BoundedHead):
     def _stays(self) -> None:
         """The head has come, and the clock for idle connections begins anew when it has run out."""
         self._is_used, self._field_bytes = True, 0
-        if self._late is not None:
-            self._in_time()
+        self._in_time()
         if self.timeout_keep_alive_task is None:
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler

@@ -14,6 +14,7 @@ from loadtest.large import Standin, wait_until_calm, wait_until_counted
 from loadtest.large_life import CLAIM_EVENTS_A_SECOND, life
 from loadtest.large_reviews import FAILED, LATE, ROOM, TAKEN, UNKNOWN, WRONG, Tide, at_once, judged, with_claims
 from loadtest.latency import Latency
+from loadtest.peer_rounds import median
 from loadtest.servers import Running
 from loadtest.targets import Figure, Run
 
@@ -98,13 +99,13 @@ def _rows(name: str, rounds: list[Latency], tide: Tide, run: Run) -> Iterator[Fi
         answers += became
     for what, share in (("p50", 0.5), ("p99", 0.99)):
         values = [each.quantile(share) * 1e3 for each in prompt]
-        yield Figure(f"{name}: {what}", statistics.median(values), "ms", min(values), max(values))
+        yield median(f"{name}: {what}", values, "ms")
     late = [each.late(0.99) * 1e3 for each in prompt]
-    yield Figure(f"{name}: of that, the client was late by, p99", statistics.median(late), "ms", min(late), max(late))
+    yield median(f"{name}: of that, the client was late by, p99", late, "ms")
     whole = Latency(tuple(itertools.chain.from_iterable(each.samples for each in prompt)))
     yield Figure(f"{name}: p99.9 of all rounds", whole.p999 * 1e3, "ms")
     yield Figure(f"{name}: longest", whole.longest * 1e3, "ms")
     claims = [with_claims(each).p99 * 1e3 for each in rounds]
-    yield Figure(f"{name}: p99 of reviews that read a claim", statistics.median(claims), "ms", min(claims), max(claims))
+    yield median(f"{name}: p99 of reviews that read a claim", claims, "ms")
     for what in (WRONG, FAILED, LATE, UNKNOWN):
         yield Figure(f"{name}: {what} answers of {answers.total():,}", answers[what], "")

@@ -127,11 +127,10 @@ def admit(request: AdmissionRequest, verdict: Verdict, rules: Rules, now: float)
     annotations = audit_annotations(verdict, now)
     if verdict.reason is Reason.HasRoom:
         return Decision(allowed=True, mode=mode, reason=verdict.reason, audit_annotations=annotations)
-    is_short = mode is Mode.ENFORCE and _is_short(verdict, rules)
-    if is_short and not _matches(request.username, rules.warn_only_for):
+    if _is_refused(request, verdict, rules, mode):
         status = _refusal(request, verdict, rules, now)
         return Decision(allowed=False, mode=mode, reason=verdict.reason, status=status, audit_annotations=annotations)
-    if is_short:
+    if mode is Mode.ENFORCE and _is_short(verdict, rules):
         mode = Mode.WARN
     warnings = explain.warnings(verdict, _audience(request, rules), now) if mode in _TALKING else ()
     return Decision(allowed=True, mode=mode, reason=verdict.reason, warnings=warnings, audit_annotations=annotations)
@@ -139,11 +138,7 @@ def admit(request: AdmissionRequest, verdict: Verdict, rules: Rules, now: float)
 
 def is_refused(request: AdmissionRequest, verdict: Verdict, rules: Rules) -> bool:
     """Whether `admit` refuses this pod."""
-    return (
-        _is_short(verdict, rules)
-        and effective_mode(request.pod, rules) is Mode.ENFORCE
-        and not _matches(request.username, rules.warn_only_for)
-    )
+    return _is_short(verdict, rules) and _is_refused(request, verdict, rules, effective_mode(request.pod, rules))
 
 
 def unjudged_workload(request: AdmissionRequest, rules: Rules) -> Decision | None:
@@ -202,6 +197,11 @@ def controller(pod: Pod | None) -> OwnerReference | None:
         if owner.controller:
             return owner
     return None
+
+
+def _is_refused(request: AdmissionRequest, verdict: Verdict, rules: Rules, mode: Mode) -> bool:
+    is_short = mode is Mode.ENFORCE and _is_short(verdict, rules)
+    return is_short and not _matches(request.username, rules.warn_only_for)
 
 
 def _is_short(verdict: Verdict, rules: Rules) -> bool:

@@ -168,9 +168,8 @@ class AdmissionDoor:
         except Exception as error:
             self._panic(error, rules.mode)
             raise BadReview(400, "the review cannot be read, by a mistake of ours") from error
-        if not of_pods:
-            return await self._finished(request, rules, self._decide_workload(request, rules), began)
-        return await self._finished(request, rules, self._decide(request, rules), began)
+        deciding = self._decide(request, rules) if of_pods else self._decide_workload(request, rules)
+        return await self._finished(request, rules, deciding, began)
 
     async def _finished(
         self, request: AdmissionRequest, rules: Rules, deciding: Coroutine[Any, Any, Decision], began: float
