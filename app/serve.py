@@ -55,10 +55,6 @@ DRAIN_SECONDS = 10.0
 MANIFEST_SECONDS = 2.0
 """Between two looks at the manifests: soon enough for a person who waits for the effect of a change."""
 
-COLLECTIONS = (50_000, 20, 100)
-"""Thresholds of the garbage collector: a full collection of a large cluster holds the loop for 50 to 160 ms (measured),
-and a review leaves next to nothing to collect."""
-
 _log = logging.getLogger(__name__)
 
 
@@ -86,7 +82,6 @@ def run(reading: Reading, timing: "Timing | None" = None) -> int:
     unread = dict.fromkeys(reading.unread & {"listen", "web_listen"}, Address("127.0.0.1", 0))
     settings = dataclasses.replace(reading.settings, **unread)  # type: ignore[arg-type]  # both are addresses
     configure_logging(as_json=settings.log_format == "json", level=settings.log_level)
-    gc.set_threshold(*COLLECTIONS)
     with contextlib.ExitStack() as stack, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         problems = list(reading.problems)
         cluster = runner.run(open_cluster(settings, problems))
