@@ -13,6 +13,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import NoReturn, Self
 
+from app import mistakes
 from app.cluster.client import ApiClient, ApiError
 from app.cluster.collection import COLLECTIONS
 from app.cluster.lookups import ClaimReader, Withheld
@@ -47,6 +48,9 @@ COUNTING_PAUSE_SECONDS = 0.002
 
 CLASSES_SECONDS = 1.0
 """Between two looks for classes that are not counted yet, so that their first review finds them ready."""
+
+COUNTING_AGAIN_SECONDS = 60.0
+"""After a mistake of ours: what was being counted stays unknown, and a look at all devices costs the CPU of seconds."""
 
 _log = logging.getLogger(__name__)
 
@@ -127,6 +131,7 @@ class Live:
 
     def missing(self) -> str:
         """What readiness waits for; empty: it was all there once, or was waited for long enough."""
+        self._was_known = self._was_known or self.known
         late = self._now() - self._started_at >= FIRST_SYNC_SECONDS
         return "" if late or self._was_known else f"not read yet: {self.problem}"
 
@@ -195,21 +200,29 @@ class Live:
 
     async def _count(self) -> NoReturn:
         """Count for asks that are new, a little at a time, and for every class before it is asked for."""
-        while not self.known:
+        while any(watch.health.state is State.STARTING for watch in self._watches):
             gc.freeze()  # what was read stays: to look through it again and again would hold the loop (measured)
             await asyncio.sleep(COUNTING_PAUSE_SECONDS * 25)
-        self._was_known, counted = True, False
         gc.freeze()
+        counted = False
         while True:
-            for known in list(self._witness.classes) if self._witness.devices_unknown is None else ():
-                self._witness.tally(Ask(known.name))  # counted below: one pass over all devices is for all that are new
-                await asyncio.sleep(COUNTING_PAUSE_SECONDS)
-            for _ in range(20):
-                await self._count_some()
-                await asyncio.sleep(CLASSES_SECONDS / 20)
+            try:
+                await self._count_classes()
+            except Exception as error:  # noqa: BLE001 - a mistake of ours must not end what goes well for other classes
+                _log.error("counting failed", extra={"facts": {"problem": mistakes.place(error)}})
+                await asyncio.sleep(COUNTING_AGAIN_SECONDS)
             if not counted and self._witness.devices_unknown is None:
                 counted = True
                 gc.freeze()  # the counts too
+
+    async def _count_classes(self) -> None:
+        """Those that are new, and for a second whatever else is asked for."""
+        for known in list(self._witness.classes) if self._witness.devices_unknown is None else ():
+            self._witness.tally(Ask(known.name))  # counted below: one pass over all devices is for all that are new
+            await asyncio.sleep(COUNTING_PAUSE_SECONDS)
+        for _ in range(20):
+            await self._count_some()
+            await asyncio.sleep(CLASSES_SECONDS / 20)
 
     async def _count_some(self) -> None:
         """What is waiting to be counted, with pauses."""

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from app.cluster.lookups import READS_AT_ONCE
-from app.dra.demand import ClaimReferences, Lookup
+from app.dra.demand import Ask, ClaimReferences, Lookup
 from app.dra.judgement import Policy, Source
+from app.dra.witness import Witness
 from app.live import Live
 from tests.apiserver import ApiServer, eventually
 from tests.apiserver_parts import CLAIMS, CLASSES, NODES, PODS, SLICES, TAINT_RULES, Fault
@@ -97,3 +98,53 @@ def test_once_ready_it_stays_ready_whatever_the_api_server_does(tmp_path: Path) 
         assert live.missing() == ""
 
     play(tmp_path, Source.AUTO, story)
+
+
+def many_devices(server: ApiServer) -> None:
+    """More than a review may look at."""
+    server.put(CLASSES, {"metadata": {"name": "gpu"}, "spec": {}})
+    for number in range(10):
+        pool = {"name": f"n{number}", "generation": 1, "resourceSliceCount": 1}
+        devices = [{"name": f"gpu-{each}"} for each in range(100)]
+        spec = {"driver": "gpu.example.com", "nodeName": f"n{number}", "pool": pool, "devices": devices}
+        server.put(SLICES, {"metadata": {"name": f"s{number}"}, "spec": spec})
+
+
+def is_counted(live: Live) -> bool:
+    witness = live.latest.get().witness
+    return witness.devices_unknown is None and witness.tally(Ask("gpu")).complete
+
+
+def test_a_kind_that_cannot_be_read_keeps_no_class_from_being_counted(tmp_path: Path) -> None:
+    async def story(server: ApiServer, live: Live) -> None:
+        many_devices(server)
+        server.fault(Fault(status=500), path=TAINT_RULES, times=None)
+        await eventually("counted", lambda: "devicetaintrules" in live.problem and is_counted(live))
+        assert not live.known
+        assert live.missing()
+        server.heal()
+        await eventually("ready", lambda: not live.missing())
+
+    play(tmp_path, Source.WITNESS, story)
+
+
+def test_a_bug_in_counting_leaves_a_class_unknown_for_a_while_and_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("app.live.COUNTING_AGAIN_SECONDS", 0.01)
+    work, bugs = Witness.work, [ZeroDivisionError(), ZeroDivisionError()]
+
+    def with_bugs(witness: Witness, devices: int) -> bool:
+        if bugs:
+            raise bugs.pop()
+        return work(witness, devices)
+
+    monkeypatch.setattr(Witness, "work", with_bugs)
+
+    async def story(server: ApiServer, live: Live) -> None:
+        many_devices(server)
+        await eventually("counted", lambda: not bugs and is_counted(live))
+
+    play(tmp_path, Source.WITNESS, story)
+    errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert errors == ["counting failed"] * 2
