@@ -30,7 +30,7 @@ MAX_WEB_HEAD_BYTES = 8 * 1024
 """Of those of another request: its query and fields are taken apart in one piece, for which reviews wait."""
 
 HEAD_SECONDS = 10.0
-"""For a head that has begun, or a first one: who sends it sends it at once."""
+"""For a head that has begun, or a first one, and for a review whole: who sends it sends it at once."""
 
 
 class BoundedHead(HttpToolsProtocol):
@@ -45,7 +45,8 @@ class BoundedHead(HttpToolsProtocol):
         """Wait for the first head."""
         super().connection_made(transport)
         self._in_fields, self._field_bytes = True, 0
-        self._late: asyncio.TimerHandle | None = self.loop.call_later(HEAD_SECONDS, transport.close)
+        self._late: asyncio.TimerHandle | None = None
+        self._has_to_end()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait for nothing any more."""
@@ -61,8 +62,8 @@ class BoundedHead(HttpToolsProtocol):
             data = data[room:]
             if self._in_fields and self._field_bytes >= self.max_bytes:
                 self._refuse()
-            elif self._in_fields and self._field_bytes and self._late is None:
-                self._late = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+            elif self._in_fields and self._field_bytes:
+                self._has_to_end()
 
     def on_headers_complete(self) -> None:
         """A body comes, or nothing."""
@@ -90,6 +91,11 @@ class BoundedHead(HttpToolsProtocol):
     def _message_ends(self) -> None:
         self._in_fields, self._field_bytes = True, 0
         self._in_time()
+
+    def _has_to_end(self) -> None:
+        """What has begun; else the connection is closed."""
+        if self._late is None:
+            self._late = self.loop.call_later(HEAD_SECONDS, self.transport.close)
 
     def _in_time(self) -> None:
         if self._late is not None:

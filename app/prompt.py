@@ -12,6 +12,7 @@ docs/performance.md.
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from functools import lru_cache
+from time import perf_counter
 from typing import Any
 
 import httptools
@@ -20,8 +21,9 @@ from app.listeners import BoundedHead
 
 Headers = Iterable[tuple[bytes, bytes]]
 Later = Coroutine[Any, Any, bytes]
-Answer = Callable[[bytes], bytes | Later | None]
-"""From a body to the content of its answer, JSON of status 200, at once or later; None: the application answers."""
+Answer = Callable[[bytes, float], bytes | Later | None]
+"""From a body, and when it was here (`perf_counter`), to the content of its answer, JSON of status 200, at once or
+later; None: the application answers."""
 Door = Callable[[str, str, Headers], Answer | None]
 """Method, path and header fields (their names in lower case) to who answers such requests; None: the application."""
 
@@ -34,6 +36,9 @@ LONGEST_HEAD = 2048
 
 LONGEST_BODY = 64 * 1024
 """Bytes of a body that is kept for whoever sends it slowly; of a longer one uvicorn stops reading in time."""
+
+TOGETHER = 32
+"""Answered before any of them is sent: more would save nothing, and keep the first ones waiting."""
 
 _END = b"\r\n\r\n"
 _LENGTH = b"\r\nContent-Length: "
@@ -106,24 +111,26 @@ class Reception:
 
     def __init__(self, door: Door) -> None:
         self.heads = Heads(door)
-        self._waiting: list[tuple[Prompt, Answer, bytes]] = []
+        self._waiting: list[tuple[Prompt, Answer, bytes, float]] = []
 
     def take(self, connection: "Prompt", answer: Answer, body: bytes) -> None:
         """Answer it when all that is here has been read."""
         if not self._waiting:
             connection.loop.call_soon(self._answer)
-        self._waiting.append((connection, answer, body))
+        self._waiting.append((connection, answer, body, perf_counter()))
 
     def _answer(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        answered = [(connection, _answered(answer, body)) for connection, answer, body in waiting]
+        waiting, self._waiting = self._waiting[:TOGETHER], self._waiting[TOGETHER:]
+        answered = [(connection, _answered(answer, body, since)) for connection, answer, body, since in waiting]
+        if self._waiting:
+            answered[0][0].loop.call_soon(self._answer)
         for connection, content in answered:
             connection.answered(content)
 
 
-def _answered(answer: Answer, body: bytes) -> bytes | Later | None:
+def _answered(answer: Answer, body: bytes, since: float) -> bytes | Later | None:
     try:
-        return answer(body)
+        return answer(body, since)
     except Exception:  # noqa: BLE001 - the others must not wait for ever; the application meets it again, and says so
         return None
 
@@ -169,7 +176,10 @@ class Prompt(BoundedHead):
         answer, body, self._missing = found
         self._stays()
         self._pieces = [data]
-        if not self._missing:
+        if self._missing:
+            self._has_to_end()
+        else:
+            self._in_time()
             self._is_busy = True
             self._reception.take(self, answer, data[body:])
 
@@ -249,10 +259,14 @@ class Prompt(BoundedHead):
         if pieces:
             super().data_received(pieces)
 
+    def _fields_end(self) -> None:
+        """The body has to come in time as well."""
+        super()._fields_end()
+        self._has_to_end()
+
     def _stays(self) -> None:
-        """The head has come, and the clock for idle connections begins anew when it has run out."""
+        """A request has come, and the clock for idle connections begins anew when it has run out."""
         self._is_used, self._field_bytes = True, 0
-        self._in_time()
         if self.timeout_keep_alive_task is None:
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler

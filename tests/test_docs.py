@@ -29,7 +29,7 @@ from app.embedded import Embedded
 from app.ledger.events import PodOutcome
 from app.ledger.ledger import MAX_ROWS, REMEMBERED
 from app.ledger.report import COLUMNS
-from app.listeners import MAX_WEB_HEAD_BYTES
+from app.listeners import HEAD_SECONDS, MAX_WEB_HEAD_BYTES
 from app.metrics import CertificateCounts, DoorCounts, Metrics, RiverCounts, WatchCounts
 from app.presubmit.report import EXIT_CODE_UNKNOWN_STRICT, EXIT_CODES
 from app.settings import SETTINGS, read_settings
@@ -161,6 +161,7 @@ def test_limits_are_documented() -> None:
     mebibyte = 1024 * 1024
     assert column(REFERENCE, "Limits", 1) == [
         f"{MAX_BODY_BYTES // mebibyte} MiB",
+        f"{HEAD_SECONDS:g} s",
         f"{MAX_WEB_HEAD_BYTES // 1024} KiB",
         f"{MAX_BYTES // mebibyte} MiB",
         f"{BODY_SECONDS:g} s",

@@ -40,7 +40,8 @@ class Door:
             "/broken": lambda _: b"%d" % (1 // 0),
             "/broken-later": self._broken_later,
         }
-        return answers.get(path) if method == "POST" else None
+        answer = answers.get(path) if method == "POST" else None
+        return None if answer is None else lambda body, _: answer(body)
 
     def _at_once(self, body: bytes) -> bytes:
         self.bodies.append(body)
@@ -178,29 +179,39 @@ def test_a_head_is_read_once_whatever_the_length(listener: Listener, door: Door)
     assert door.bodies == [b"", b"x", b"xx"]
 
 
-def test_what_comes_in_one_turn_is_answered_together(door: Door) -> None:
-    turn: list[str] = []
+def test_what_comes_in_one_turn_is_answered_together_and_not_too_much_of_it(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.prompt.TOGETHER", 2)
+    turns: list[str] = []
 
     class Connection:
         def __init__(self, name: str) -> None:
             self.name, self.loop = name, asyncio.get_running_loop()
 
         def answered(self, content: bytes) -> None:
-            turn.append(f"{self.name} gets {content.decode()}")
+            turns.append(f"{self.name} gets {content.decode()}")
 
-    def answer(body: bytes) -> bytes:
-        turn.append(f"{body.decode()} is judged")
+    def answer(body: bytes, since: float) -> bytes:
+        assert began <= since <= taken
+        turns.append(f"{body.decode()} is judged")
         return body
 
-    async def both() -> None:
+    async def all_of_them() -> None:
+        nonlocal taken
         reception = Reception(door)
-        for name in "ab":
+        for name in "abcde":
             reception.take(Connection(name), answer, name.encode())  # type: ignore[arg-type]  # as much as is needed
-        assert not turn
-        await asyncio.sleep(0)
+        taken = time.perf_counter()
+        assert not turns
+        for _ in range(3):
+            await asyncio.sleep(0)
+            turns.append("-")
 
-    asyncio.run(both())
-    assert turn == ["a is judged", "b is judged", "a gets a", "b gets b"]
+    began = taken = time.perf_counter()
+    asyncio.run(all_of_them())
+    some = [f"{a} is judged, {b} is judged, {a} gets {a}, {b} gets {b}, -, " for a, b in ("ab", "cd")]
+    assert ", ".join(turns) == "".join(some) + "e is judged, e gets e, -"
 
 
 def test_what_comes_while_an_answer_is_waited_for_has_its_turn_after_it(listener: Listener, door: Door) -> None:
@@ -288,6 +299,34 @@ def test_only_a_connection_that_is_not_used_is_closed(door: Door, monkeypatch: p
             assert received(connection, 1) == [b"3"]
             time.sleep(0.05)
         assert connection.recv(65536) == b""
+
+
+@pytest.mark.parametrize("first", [(), (SHORT,), (LONG,)], ids=["first", "after one", "after one of uvicorn's"])
+@pytest.mark.parametrize("late", [SHORT[:-1], LONG[:-1], SHORT[:20]], ids=["a body", "a body for uvicorn", "a head"])
+def test_what_does_not_come_as_a_whole_in_time_is_not_waited_for(
+    listener: Listener, monkeypatch: pytest.MonkeyPatch, first: tuple[bytes, ...], late: bytes
+) -> None:
+    monkeypatch.setattr("app.listeners.HEAD_SECONDS", 0.1)
+    with connect(listener) as connection:
+        for each in first:
+            connection.sendall(each)
+            received(connection, 1)
+        connection.sendall(late)
+        assert connection.recv(65536) == b""
+
+
+@pytest.mark.parametrize("path", ["/later", "/slow"])
+def test_an_answer_may_take_longer_than_its_request(
+    listener: Listener, door: Door, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr("app.listeners.HEAD_SECONDS", 0.05)
+    with connect(listener) as connection:
+        for piece in (asked(path, b"abc")[:-1], b"c"):
+            connection.sendall(piece)
+            time.sleep(0.01)
+        time.sleep(0.1)
+        door.let.set()
+        received(connection, 1)
 
 
 def test_a_client_that_does_not_read_its_answers_is_left_to_uvicorn(listener: Listener) -> None:

@@ -56,7 +56,8 @@ SECOND_LOOK_SECONDS = 0.05
 on its way to us (for up to 30 ms, docs/truth.md). Only a refusal waits, and nobody notices."""
 
 _NO_LOOKUPS = Lookups({}, {})
-_AtOnce = Callable[[bytes], bytes | Coroutine[Any, Any, bytes] | None]
+_AtOnce = Callable[[bytes, float], bytes | Coroutine[Any, Any, bytes] | None]
+_Deciding = Decision | Coroutine[Any, Any, Decision]
 _TEXT = (b"content-type", b"text/plain; charset=utf-8")
 _JSON = (b"content-type", b"application/json")
 _CLOSE = (b"connection", b"close")
@@ -133,9 +134,8 @@ class AdmissionDoor:
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": content})
 
-    def _answered_at_once(self, rules: Rules, body: bytes) -> bytes | Coroutine[Any, Any, bytes] | None:
+    def _answered_at_once(self, rules: Rules, body: bytes, since: float) -> bytes | Coroutine[Any, Any, bytes] | None:
         """The answer; later, if something has to be waited for; None: go the long way, which says what is wrong."""
-        began = perf_counter()
         if self._probes.draining:
             return None
         try:
@@ -143,24 +143,17 @@ class AdmissionDoor:
         except Exception:  # noqa: BLE001 - the long way meets it again
             return None
         try:
-            decision, pod = unjudged(request, rules), request.pod
-            if decision is not None or pod is None:
-                decision = self._not_judged(decision, rules)
-            elif pod.spec.resource_claims:
-                return self._finished(request, rules, self._decide_pod(request, pod, rules), began)
-            else:
-                demand, verdict = self._judged(request, pod, _NO_LOOKUPS)
-                if self._is_looked_at_twice(request, verdict, rules):
-                    return self._finished(request, rules, self._decide_again(request, pod, rules), began)
-                decision = self._settled(request, rules, demand, verdict)
+            decision = self._deciding(request, rules)
+            if not isinstance(decision, Decision):
+                return self._finished(request, rules, decision, since)
             content = _encoded(request.uid, decision)
         except Exception as error:  # noqa: BLE001 - whatever it is, the pod is admitted
             decision = self._panic(error, rules.mode)
             content = _encoded(request.uid, decision)
-        return self._answer(request, decision, content, began)
+        return self._answer(request, decision, content, since)
 
     async def _answered(self, body: bytes, rules: Rules, *, of_pods: bool) -> bytes:
-        began = perf_counter()
+        since = perf_counter()
         try:
             request = decode_review(body) if of_pods else decode_workload_review(body)
         except BadReview:
@@ -169,10 +162,10 @@ class AdmissionDoor:
             self._panic(error, rules.mode)
             raise BadReview(400, "the review cannot be read, by a mistake of ours") from error
         deciding = self._decide(request, rules) if of_pods else self._decide_workload(request, rules)
-        return await self._finished(request, rules, deciding, began)
+        return await self._finished(request, rules, deciding, since)
 
     async def _finished(
-        self, request: AdmissionRequest, rules: Rules, deciding: Coroutine[Any, Any, Decision], began: float
+        self, request: AdmissionRequest, rules: Rules, deciding: Coroutine[Any, Any, Decision], since: float
     ) -> bytes:
         self._counts.open += 1
         try:
@@ -183,27 +176,38 @@ class AdmissionDoor:
             content = _encoded(request.uid, decision)
         finally:
             self._counts.open -= 1
-        return self._answer(request, decision, content, began)
+        return self._answer(request, decision, content, since)
 
-    def _answer(self, request: AdmissionRequest, decision: Decision, content: bytes, began: float) -> bytes:
+    def _answer(self, request: AdmissionRequest, decision: Decision, content: bytes, since: float) -> bytes:
         """The content, once it is counted and logged."""
         if request.problem:
             self._log_once(logging.WARNING, "review not understood", request.problem)
         if not decision.allowed:
             self._note_refusal(request, decision)
-        self._counts.answered("allow" if decision.allowed else "deny", decision.mode, perf_counter() - began)
+        self._counts.answered("allow" if decision.allowed else "deny", decision.mode, perf_counter() - since)
         return content
 
     async def _decide(self, request: AdmissionRequest, rules: Rules) -> Decision:
+        decision = self._deciding(request, rules)
+        return decision if isinstance(decision, Decision) else await decision
+
+    def _deciding(self, request: AdmissionRequest, rules: Rules) -> _Deciding:
+        """The decision, or what has to be waited for."""
         decision, pod = unjudged(request, rules), request.pod
         if decision is not None or pod is None:
-            return self._not_judged(decision, rules)
-        return await self._decide_pod(request, pod, rules)
+            return self._counted(decision or not_checked(Reason.UnknownField, mode=rules.mode))
+        if pod.spec.resource_claims:
+            return self._decide_with_claims(request, pod, rules)
+        return self._decide_pod(request, pod, rules, _NO_LOOKUPS)
 
-    async def _decide_pod(self, request: AdmissionRequest, pod: Pod, rules: Rules) -> Decision:
-        demand, verdict = self._judged(request, pod, await self._lookups(pod, request.namespace))
-        if self._is_looked_at_twice(request, verdict, rules):
-            return await self._decide_again(request, pod, rules)
+    async def _decide_with_claims(self, request: AdmissionRequest, pod: Pod, rules: Rules) -> Decision:
+        decision = self._decide_pod(request, pod, rules, await self._lookups(pod, request.namespace))
+        return decision if isinstance(decision, Decision) else await decision
+
+    def _decide_pod(self, request: AdmissionRequest, pod: Pod, rules: Rules, lookups: Lookups) -> _Deciding:
+        demand, verdict = self._judged(request, pod, lookups)
+        if self._second_look_seconds > 0 and is_refused(request, verdict, rules):
+            return self._decide_again(request, pod, rules)
         return self._settled(request, rules, demand, verdict)
 
     async def _decide_again(self, request: AdmissionRequest, pod: Pod, rules: Rules) -> Decision:
@@ -211,14 +215,8 @@ class AdmissionDoor:
         demand, verdict = self._judged(request, pod, await self._lookups(pod, request.namespace))
         return self._settled(request, rules, demand, verdict)
 
-    def _not_judged(self, decision: Decision | None, rules: Rules) -> Decision:
-        return self._counted(decision or not_checked(Reason.UnknownField, mode=rules.mode))
-
     def _judged(self, request: AdmissionRequest, pod: Pod, lookups: Lookups) -> tuple[PodDemand, Verdict]:
         return demand_and_verdict(pod, request.namespace, lookups, self._world(), self._now())
-
-    def _is_looked_at_twice(self, request: AdmissionRequest, verdict: Verdict, rules: Rules) -> bool:
-        return self._second_look_seconds > 0 and is_refused(request, verdict, rules)
 
     def _settled(self, request: AdmissionRequest, rules: Rules, demand: PodDemand, verdict: Verdict) -> Decision:
         """What was judged, counted, and told to those who wake owners."""

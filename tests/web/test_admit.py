@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, Never
@@ -154,16 +155,18 @@ NOT_AT_ONCE: dict[str, tuple[bytes, dict[str, Any]]] = {
 }
 
 
-def at_once(  # the defaults are those of `reviews.post`
+def at_once(  # noqa: PLR0913 - the defaults are those of `reviews.post`
     door: Door,
     body: bytes,
     path: str = "/validate",
     method: str = "POST",
     content_type: str | None = "application/json",
+    *,
+    ago: float = 0.0,
 ) -> bytes | Coroutine[Any, Any, bytes] | None:
     fields = [] if content_type is None else [(b"content-type", content_type.encode())]
     answer = door.app.at_once(method, path, fields)
-    return None if answer is None else answer(body)
+    return None if answer is None else answer(body, time.perf_counter() - ago)
 
 
 def assert_same(short: Door, long: Door) -> None:
@@ -209,6 +212,14 @@ def test_only_what_is_refused_is_looked_at_twice(tmp_path: Path) -> None:
     assert isinstance(at_once(door, review(pod()), "/validate/warn"), bytes)
     only_warned = Door(tmp_path, Rules(warn_only_for=("*",)), second_look_seconds=60.0)
     assert isinstance(at_once(only_warned, review(pod())), bytes)
+
+
+def test_what_had_to_wait_for_others_is_counted_with_the_time_it_waited(tmp_path: Path) -> None:
+    door = Door(tmp_path, second_look_seconds=0.001)
+    at_once(door, review(pod("example.com/free")), ago=100.0)
+    asyncio.run(at_once(door, review(pod()), ago=200.0))  # type: ignore[arg-type]  # it is looked at twice
+    assert door.counts.times["allow"].seconds > 100
+    assert door.counts.times["deny"].seconds > 200
 
 
 def test_nothing_is_answered_at_once_while_draining(door: Door) -> None:
@@ -345,7 +356,7 @@ def test_a_bug_of_ours_admits_counts_and_is_logged_once_without_its_message(
     assert response["warnings"] == ["GPU capacity not checked: InternalError, an error in Vacancy itself"]
     assert door.counts.panics == 2
     assert door.counts.verdicts == {("unknown", "InternalError"): 2}
-    assert [record.facts["problem"].split(",")[0] for record in caplog.records] == ["KeyError in broken"]
+    assert [record.facts["problem"].split(",")[0] for record in caplog.records] == ["KeyError in test_admit.broken"]
     assert "secret-of-the-pod" not in caplog.text
 
 
