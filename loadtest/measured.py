@@ -27,7 +27,7 @@ from app.serve import Server, open_cluster
 from app.settings import read_settings
 
 STARTING_SECONDS = 0.25
-"""Until the listeners listen and what start-up left is collected; both hold the loop, and nobody waits yet."""
+"""Until the listeners listen; that holds the loop, and nobody waits yet."""
 
 SETTLING_SECONDS = 10.0
 """Until the first pool statuses have come; they are no part of a quiet minute."""

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Se
 from datetime import UTC, datetime
 
 from app.dra.drivers import DriverView
-from app.dra.words import counted_noun, number
+from app.dra.words import number, some
 from app.web.capacity import ClassReport
 from app.web.cards import Card, Cards
 from app.web.history import History
@@ -141,6 +141,8 @@ def _state(driver: DriverView) -> str:
 
 
 def _sources(drivers: Sequence[DriverView]) -> str:
-    """`both (3 drivers), witness (1 driver)`."""
-    counts = Counter(each.source or "none" for each in drivers)
-    return ", ".join(f"{source} ({counted_noun(count, 'driver')})" for source, count in sorted(counts.items()))
+    """`both (gpu.example.com), witness (nic.example.com)`."""
+    by_source: dict[str, list[str]] = {}
+    for each in drivers:
+        by_source.setdefault(each.source or "none", []).append(each.driver)
+    return ", ".join(f"{source} ({some(names)})" for source, names in sorted(by_source.items()))

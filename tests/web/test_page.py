@@ -319,7 +319,7 @@ def test_a_driver_of_which_something_is_unknown_is_named_with_the_reason(case: s
 def test_a_driver_that_is_seen_live_is_not_unknown_for_want_of_a_count(source: Source) -> None:
     page = Reader(GPU_CLASS, resource_slice(4), source=source)
     assert "<li data-driver=" not in page.text()
-    assert "In use: witness (1 driver)." in page.words()
+    assert "In use: witness (gpu.example.com)." in page.words()
 
 
 # --- Hostile, empty ---------------------------------------------------------------------------------------------------
