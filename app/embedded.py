@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
+from app import mistakes
 from app.cluster.manifests import ManifestError, Manifests, Stamp, feed, lookups, read_manifests, stamp
 from app.dra.capacity import capacity
 from app.dra.classes import IMPLICIT_PREFIX
@@ -51,10 +52,11 @@ class Embedded:
             if self._seen == before:
                 return
             manifests, world = self._read()
-        except ManifestError as error:
-            if str(error) != self.problem:
-                self.problem = str(error)
-                facts = {"problem": self.problem}
+        except Exception as error:  # noqa: BLE001 - also a mistake of ours must not end a server that can go on
+            problem = str(error) if isinstance(error, ManifestError) else f"unexpected {mistakes.place(error)}"
+            if problem != self.problem:
+                self.problem = problem
+                facts = {"problem": problem}
                 _log.warning("manifests cannot be read, the last good ones stay", extra={"facts": facts})
             return
         self.manifests = manifests

@@ -1,5 +1,6 @@
 """Answers from files that stand in for a cluster, judged in this process."""
 
+import logging
 from pathlib import Path
 
 from app.cluster.manifests import ManifestError, lookups
@@ -11,10 +12,12 @@ from app.parts import clock, judgement_policy, readers
 from app.presubmit.manifest import Document
 from app.presubmit.report import Report
 from app.settings import Settings
-from app.unanswered import Unusable
+from app.unanswered import NoAnswer, Unusable
 from app.web.capacity import CapacityReport, capacity_report
 from app.web.explain import MeaningReport, meaning_report
 from app.web.question import answer, question
+
+logging.getLogger("app").addHandler(logging.NullHandler())  # what is amiss is said by the answer, and once
 
 
 class Files:
@@ -49,6 +52,8 @@ class Files:
     def capacity(self) -> CapacityReport:
         """See `answers.Answers`."""
         self._embedded.look()
+        if self._embedded.problem:
+            raise NoAnswer(self._embedded.problem)
         return capacity_report(capacity(self._embedded.latest.get(), self._now()), hide_names=self._readers.hide_names)
 
     def meaning(self, name: str) -> MeaningReport:

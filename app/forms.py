@@ -5,7 +5,7 @@ import math
 import re
 import urllib.parse
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from app.wording import Wording, by_namespace, wording
@@ -85,6 +85,7 @@ def _time(text: str) -> float | None:
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError(text)
+    datetime.fromtimestamp(moment.timestamp(), UTC)  # ValueError for what is no time in UTC
     return moment.timestamp()
 
 

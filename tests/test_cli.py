@@ -295,7 +295,7 @@ def test_a_mistake_of_ours_is_no_answer_and_told_without_what_it_quotes(monkeypa
     monkeypatch.setattr(commands, "answers", mistaken)
     found = vacancy("check", "-f", "-", text=FULL)
     assert (found.exit_code, found.stdout) == (3, "")
-    assert re.fullmatch(r"vacancy: no answer: unexpected KeyError in mistaken, line \d+\n", found.stderr)
+    assert re.fullmatch(r"vacancy: no answer: unexpected KeyError in test_cli.mistaken, line \d+\n", found.stderr)
 
 
 # --- Help -------------------------------------------------------------------------------------------------------------
@@ -602,6 +602,24 @@ def test_watching_goes_on_while_the_server_is_away(files: list[str], server: Can
         assert any(line.startswith(b"CLASS/POOL") for line in iter(watching.stdout.readline, b""))
         watching.send_signal(signal.SIGINT)
         assert (watching.wait(), watching.stderr.read()) == (0, b"")
+
+
+def test_watching_says_when_the_files_are_not_readable_any_more(files: list[str]) -> None:
+    command = [sys.executable, "-m", "app", "capacity", "--watch", *files]
+    file = Path(files[1]) / "cluster.yaml"
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as watching:
+        assert watching.stdout is not None
+        assert watching.stderr is not None
+        assert b"\n" in iter(watching.stdout.readline, b"")
+        file.write_text("kind: [", "utf-8")
+        remarks = [watching.stdout.readline() for _ in range(2)]
+        file.write_text(CLUSTER, "utf-8")
+        assert any(line.startswith(b"CLASS/POOL") for line in iter(watching.stdout.readline, b""))
+        watching.send_signal(signal.SIGINT)
+        assert (watching.wait(), watching.stderr.read()) == (0, b"")
+    for remark in remarks:
+        assert b"Z no answer, so this is the last known: " in remark
+        assert b"cluster.yaml:1: " in remark
 
 
 def test_watching_what_was_never_there_is_no_answer() -> None:

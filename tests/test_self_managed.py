@@ -307,7 +307,7 @@ def test_a_mistake_of_ours_does_not_end_the_server_and_its_text_is_not_told(
     assert one.counts().rotations["failed"] == 2  # type: ignore[index]
     assert one.counts().in_step is False
     [record] = caplog.records
-    place = f"LookupError in mistake, line {mistake.__code__.co_firstlineno + 1}"
+    place = f"LookupError in test_self_managed.mistake, line {mistake.__code__.co_firstlineno + 1}"
     assert record.__dict__["facts"] == {"problem": place}
     assert record.exc_info is None
     cluster.now += 90 * DAY

@@ -102,6 +102,12 @@ def test_a_bad_value_is_named_with_what_was_expected(name: str) -> None:
     assert caught.value.problems == (f"--{name}={text!r}: expected {setting(name).form.expects}",)
 
 
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-00:01"])
+def test_a_clock_that_cannot_be_read_in_utc_is_none(text: str) -> None:
+    with pytest.raises(BadSettings, match=f"expected {setting('now').form.expects}"):
+        given("now", text)
+
+
 def test_a_flag_wins_over_a_variable() -> None:
     assert read_settings({"mode": "warn"}, {"VACANCY_MODE": "audit"}).mode == "warn"
 

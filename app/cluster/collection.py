@@ -24,7 +24,6 @@ class PodMeta(View, frozen=True):
     name: str
     uid: str
     namespace: str
-    resource_version: str = ""
     deletion_timestamp: str | None = None
 
 

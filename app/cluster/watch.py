@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 class Patience:
     """How long a watch waits for what, in seconds."""
 
-    silence: float = 70.0
+    silence: float = 72.0
     """For an event or a bookmark, which comes every 60 s; then the watch gets a successor. With `succession` it makes
     the 75 s after which a kind that was not heard of is unknown. Silence is no proof of a fault: a kind that has not
     changed since the API server started gets no bookmarks (seen on 1.37.2, typically taint rules)."""
@@ -88,8 +88,6 @@ class Health:
     state: State
     problem: str
     """Why it is not current; empty if it is."""
-    heard_at: float | None
-    """Epoch seconds of the last page, event or bookmark."""
     objects: int
     unreadable: int
     """Objects among them that we cannot read."""
@@ -155,7 +153,6 @@ class Watch:
         self._end_of_succession: asyncio.TimerHandle | None = None
         self._failures = self._denials = 0
         self._state, self._problem = State.STARTING, ""
-        self._heard_at: float | None = None
         self._objects = self._interruptions = 0
 
     @property
@@ -165,7 +162,6 @@ class Watch:
             self.collection.kind,
             self._state,
             self._problem,
-            self._heard_at,
             self._objects,
             len(self._unreadable),
             self._interruptions,
@@ -214,7 +210,6 @@ class Watch:
             raise ServerFault(f"GET {self.collection.path}: expected a list") from error
         if not page.metadata.resource_version:
             raise ServerFault(f"GET {self.collection.path}: expected a list with a version")
-        self._heard_at = self._now()
         return page
 
     async def _list(self) -> None:
@@ -274,7 +269,6 @@ class Watch:
     async def _hear(self, line: bytes) -> None:
         """One line of a watch."""
         await self._pace.turn()
-        self._heard_at = self._now()
         try:
             event = _events.decode(line)
             if event.type == "ERROR":

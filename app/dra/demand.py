@@ -327,7 +327,7 @@ _Wire = TypeVar("_Wire", bound=View)
 def _decoded(raw: Raw, wire: type[_Wire]) -> _Wire:
     try:
         return msgspec.json.decode(raw, type=wire)
-    except msgspec.DecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise _Unjudged(Reason.UnknownField) from error
 
 

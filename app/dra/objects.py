@@ -5,7 +5,7 @@ field stay raw JSON: what a selector looks at (kept as bytes, decoded once per d
 when it holds a key we do not know (decoded strictly where it is read, so that one odd request spoils only itself).
 """
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
@@ -19,7 +19,9 @@ def epoch_seconds(text: str) -> float:
     if moment.tzinfo is None:
         message = f"timestamp without a time zone: {text[:40]!r}"
         raise ValueError(message)
-    return moment.timestamp()
+    seconds = moment.timestamp()
+    datetime.fromtimestamp(seconds, UTC)  # ValueError for what is no time in UTC, as `0001-01-01T00:00:00+23:59`
+    return seconds
 
 
 class Value(Struct, gc=False, frozen=True):
@@ -222,7 +224,6 @@ class ResourceClaimConsumerReference(View, frozen=True):
     """`status.reservedFor[]`."""
 
     resource: str
-    name: str = ""
     uid: str = ""
     api_group: str = ""
 

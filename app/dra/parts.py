@@ -7,13 +7,12 @@ shared, by the pool statuses.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-import msgspec
-
 from app.dra.counters import Consumption
 from app.dra.judgement import World
 from app.dra.places import Places
 from app.dra.pools import DeviceState, PoolState, SliceState
 from app.dra.quantity import Quantity, parse_quantity
+from app.dra.shapes import entries
 from app.dra.snapshot import fresh
 from app.dra.vacancy import PoolStatus
 
@@ -152,12 +151,9 @@ def _types(part: SliceState) -> tuple[str, ...]:
 
 
 def _type_of(written: bytes) -> str:
-    entries = msgspec.json.decode(written) if written else None
-    if not isinstance(entries, dict):
-        return ""
-    values = {name.rpartition("/")[2]: value for name, value in entries.items()}
-    named = (values.get(name) for name in _TYPES)
-    return next((str(value["string"]) for value in named if isinstance(value, dict) and "string" in value), "")
+    values = {name.rpartition("/")[2]: value for name, value in entries(written).items()}
+    texts = (value.get("string") for name in _TYPES if isinstance(value := values.get(name), dict))
+    return next((text for text in texts if isinstance(text, str)), "")
 
 
 def _text(nano: int) -> str:

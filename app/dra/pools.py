@@ -307,5 +307,5 @@ def memory_of(capacity: bytes) -> str:
     """The `memory` capacity as the slice writes it, for sentences; empty when there is none. Most devices are alike."""
     try:
         return str(_memory_decoder.decode(capacity).memory.value) if capacity else ""
-    except msgspec.MsgspecError:
+    except (ValueError, RecursionError):
         return ""

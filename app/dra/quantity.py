@@ -11,8 +11,8 @@ _NANO = 10**9
 _NANO_SCALE = -9  # the finest scale of Go's int64 form
 _INT64_MAX = 2**63 - 1
 # Go multiplies by any power of ten that fits in 32 bits; a number of a gigabyte is not worth reading.
-_MAX_EXPONENT = 4096
-_MAX_LENGTH = 4096  # of the text; int() refuses more than 4,300 digits
+_MAX_EXPONENT = 4096  # together with the digits before it: what is summed up has to be written, too
+_MAX_LENGTH = 4096  # of the text; neither int() nor str() takes more than 4,300 digits
 
 _SYNTAX = re.compile(r"([+-]?)(0*)([0-9]*)(?:\.([0-9]*))?(?:([eE][+-]?[0-9]+)|([numkMGTPE]?)|([KMGTPE])i)", re.ASCII)
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -61,8 +61,8 @@ def parse_quantity(text: str | float) -> Quantity:
     digits = digits or "0"
     power = _BINARY.get(binary, 0)
     exponent = int(exponent_text[1:]) if exponent_text else _DECIMAL.get(decimal, 0)
-    if abs(exponent) > _MAX_EXPONENT:
-        raise OversizedQuantity(f"quantity with the exponent {exponent}, at most {_MAX_EXPONENT} is read")
+    if len(digits) + abs(exponent) > _MAX_EXPONENT:
+        raise OversizedQuantity(f"quantity of {len(digits)} digits and the exponent {exponent}, too large to be read")
     scale = exponent - len(decimals)
     unscaled = int(digits + decimals) << power
     if sign == "-":

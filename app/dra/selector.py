@@ -147,7 +147,7 @@ class Selector:
             return Match.UNKNOWN
         try:
             return _answer(ref(self), _view(program.reads, program.sees_domains, shape))
-        except (ValueError, msgspec.DecodeError):
+        except (ValueError, RecursionError):
             return Match.UNKNOWN
 
     def excludes_driver(self, driver: str) -> bool:

@@ -7,7 +7,8 @@ device instead of 388 (measured).
 
 import functools
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -34,3 +35,15 @@ def packed(devices: Sequence[Written]) -> bytes:
 def unpacked(packed: bytes, driver: str) -> tuple[Shape, ...]:
     """What was packed. Devices are looked at slice by slice: to remember the last one is to unpack each once."""
     return tuple([Shape(driver, *written) for written in _decoder.decode(zlib.decompress(packed))])
+
+
+def entries(written: bytes) -> Mapping[str, Any]:
+    """Attributes or capacity of a device, by name; none where they cannot be read, of which selectors know nothing.
+
+    That they are JSON is known, and no more: numbers may be too large, a text no UTF-8, lists too deep.
+    """
+    try:
+        found = msgspec.json.decode(written) if written else None
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

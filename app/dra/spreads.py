@@ -13,6 +13,7 @@ import msgspec
 from app.dra.places import Places
 from app.dra.pools import DeviceState
 from app.dra.quantity import parse_quantity
+from app.dra.shapes import entries
 from app.dra.tally import Tally
 
 VALUES_AT_MOST = 12
@@ -139,8 +140,7 @@ def _amount(value: tuple[str, int]) -> tuple[int, str]:
 
 def _count(known: _ByName, device: DeviceState, written: bytes) -> None:
     """Count the values of one device: its attributes or its capacity, as in its slice; too many are counted no more."""
-    entries = msgspec.json.decode(written) if written else None
-    for name, kinds in entries.items() if isinstance(entries, dict) else ():
+    for name, kinds in entries(written).items():
         full_name = name if "/" in name else f"{device.pool.driver}/{name}"
         values = known.get(full_name)
         if values is None:
@@ -160,9 +160,8 @@ def _value(kinds: object) -> tuple[str, object]:
 
 def _text(value: object) -> str:
     """A list as its entries, with commas; else as JSON has it."""
-    if isinstance(value, str):
-        return value
-    return ", ".join(map(_text, value)) if isinstance(value, list) else msgspec.json.encode(value).decode()
+    listed = value if isinstance(value, list) else (value,)
+    return ", ".join([each if isinstance(each, str) else msgspec.json.encode(each).decode() for each in listed])
 
 
 def _private(full_name: str, kind: str, value: object) -> bool:

@@ -14,13 +14,13 @@ from msgspec.structs import replace
 from app.dra.objects import ObjectMeta, Pod, Toleration, View
 from app.dra.scope import KUEUE_PREFIX
 
-_API_VERSION_AND_OWNER = {
-    "Deployment": ("apps/v1", "ReplicaSet"),
-    "ReplicaSet": ("apps/v1", "ReplicaSet"),
-    "StatefulSet": ("apps/v1", "StatefulSet"),
-    "ReplicationController": ("v1", "ReplicationController"),
-    "Job": ("batch/v1", "Job"),
-    "CronJob": ("batch/v1", "Job"),
+_API_VERSIONS = {
+    "Deployment": "apps/v1",
+    "ReplicaSet": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "ReplicationController": "v1",
+    "Job": "batch/v1",
+    "CronJob": "batch/v1",
 }
 
 
@@ -38,8 +38,6 @@ class Workload:
     """Pods that are to run at the same time; 0 when scaled to zero."""
     new_pods: int
     """Of these, the ones that this version of the object makes: all of a new template, else what is added."""
-    owner_kind: str
-    """Kind of the controller that will own the pods: ReplicaSet for a Deployment, Job for a CronJob."""
     controlled: bool
     """Whether a controller made this object too: then nobody is looking at its warnings."""
 
@@ -82,7 +80,7 @@ def pod_of_workload(kind: str, document: bytes | Raw, before: bytes | Raw | None
     `before`: the object as it was until now; None: there was none. Raises msgspec.DecodeError when it is one of them
     but cannot be read, or has no template.
     """
-    api_version, owner_kind = _API_VERSION_AND_OWNER.get(kind, ("", ""))
+    api_version = _API_VERSIONS.get(kind)
     # Looked at first: other groups have kinds of these names too (batch.volcano.sh Job), of another shape.
     if not api_version or _type_meta.decode(document).api_version != api_version:
         return None
@@ -97,7 +95,6 @@ def pod_of_workload(kind: str, document: bytes | Raw, before: bytes | Raw | None
         pod=queued(as_admitted(_pod.decode(spec.template)), metadata.labels),
         replicas=_replicas(spec),
         new_pods=_started(found) if before is None else _added(found, _object.decode(before)),
-        owner_kind=owner_kind,
         controlled=any(owner.controller for owner in metadata.owner_references or ()),
     )
 

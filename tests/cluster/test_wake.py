@@ -193,5 +193,5 @@ def test_a_mistake_of_ours_is_logged_and_does_not_end_it(tmp_path: Path, caplog:
     records = caplog.records
     assert [record.getMessage() for record in records] == ["waking failed"] * 2
     for record in records:
-        assert record.facts["problem"].startswith("ValueError in witness, line ")
+        assert record.facts["problem"].startswith("ValueError in test_wake.witness, line ")
         assert record.exc_info is None

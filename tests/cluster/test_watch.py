@@ -248,6 +248,12 @@ def test_a_connection_cut_within_a_line_loses_no_event_and_doubles_none(tmp_path
     play(tmp_path, story)
 
 
+def test_a_kind_that_is_not_heard_of_is_unknown_after_75_seconds_and_bookmarks_come_sooner() -> None:
+    patience = Patience()
+    assert patience.silence > 60
+    assert patience.silence + patience.succession == 75
+
+
 SOON_SILENT = Patience(silence=0.3, quiet=0.05, succession=0.3, apart=0.01, shortest_pause=0.01, longest_pause=0.05)
 
 

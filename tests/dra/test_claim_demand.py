@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from app.dra.demand import Ask, ClaimReferences, Lookup, Lookups, Need, claim_references
-from app.dra.objects import Pod, Toleration
+from app.dra.objects import ObjectMeta, Pod, ResourceClaim, Toleration
 from app.dra.reasons import Reason
 from tests.dra.known_cluster import (
     BY_NAME,
@@ -184,6 +185,12 @@ CLAIMS: dict[str, tuple[Pod, Lookups, KnownCluster, Need]] = {
         Lookups({"c1": claim(ASKS_ONE, {})}, {}),
         CLUSTER,
         need(Ask("gpu")),
+    ),
+    "claim too deep to be read": (
+        BY_NAME,
+        Lookups({"c1": ResourceClaim(ObjectMeta(), Raw(b'{"devices":{"config":' + b"[" * 100_000))}, {}),
+        CLUSTER,
+        unjudged(Reason.UnknownField, name="g"),
     ),
     "claim allocated": (
         BY_NAME,

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from app.dra.capacity import capacity
 from app.dra.demand import Ask
@@ -306,6 +307,16 @@ def test_a_device_that_only_may_match_is_not_among_them() -> None:
         pytest.param({"attributes": {"x": {"bools": []}}}, {"gpu.example.com/x": (("", 2),)}, id="an empty list"),
         pytest.param({"attributes": {"x": {"string": None}}}, {"gpu.example.com/x": (("null", 2),)}, id="no value"),
         pytest.param({"attributes": {"x": 5}}, {"gpu.example.com/x": (("5", 2),)}, id="no attribute at all"),
+        pytest.param(
+            {"attributes": {"x": {"int": 1}}, "capacity": {"memory": {"value": Raw(b"1e999")}}},
+            {"gpu.example.com/x": (("1", 2),)},
+            id="a number larger than any",
+        ),
+        pytest.param(
+            {"attributes": {"x": {"ints": Raw(b"[" * 900 + b"]" * 900)}}},
+            {"gpu.example.com/x": (("[" * 899 + "]" * 899, 2),)},
+            id="lists in a list",
+        ),
     ],
 )
 def test_whatever_a_slice_writes(fields: dict[str, object], want: dict[str, tuple[tuple[str, int], ...]]) -> None:

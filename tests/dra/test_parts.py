@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from app.dra.judgement import Policy, World
 from app.dra.parts import (
@@ -77,6 +78,10 @@ NOTHING: dict[str, tuple[dict[str, Any], float]] = {
     "a type without numbers": (pool_counts(partitionSummary=[{"attribute": "a/b", "type": "half"}]), NOON),
     "a capacity without amounts": (pool_counts(shareableSummary={"capacity": [{"name": "memory"}]}), NOON),
     "a capacity that is none": (pool_counts(**shares(memory=("much", "48Gi"))), NOON),
+    "a capacity with too many digits to be written": (
+        pool_counts(**shares(memory=(f"{'9' * 4000}e4000", "48Gi"))),
+        NOON,
+    ),
 }
 
 
@@ -159,6 +164,15 @@ def test_a_type(case: str) -> None:
     witness = Watched(device_class(), resource_slice([part], counters={"a": CELLS})).witness
     found = summed(PartsSum(seen_live=True), witness, World(witness, Snapshot({}), Policy()))
     assert tuple(each.type for each in found.partitions) == types
+
+
+def test_a_partition_whose_attributes_cannot_be_read_is_of_no_type() -> None:
+    odd = partition("a", "half", "a", cells=(0, 1))
+    odd["attributes"]["score"] = Raw(b"1e999")
+    slices = resource_slice([odd, partition("b", "whole", "a", cells=(2, 3))], counters={"a": CELLS})
+    witness = Watched(device_class(), slices).witness
+    found = summed(PartsSum(seen_live=True), witness, World(witness, Snapshot({}), Policy()))
+    assert found.partitions == (Partitions("whole", 1, 1),)
 
 
 def test_of_more_partitions_than_can_be_counted_nothing_is_said() -> None:

@@ -395,6 +395,8 @@ def test_a_pool_is_plain_while_its_devices_are() -> None:
         pytest.param(b'{"cores": {"value": "1"}}', "", id="another capacity"),
         pytest.param(b'{"memory": "80Gi"}', "", id="no capacity at all"),
         pytest.param(b"null", "", id="null"),
+        pytest.param(b'{"memory": {"value": 1e999}}', "", id="a number larger than any"),
+        pytest.param(b'{"cores":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "", id="lists too deep to be read"),
         pytest.param(b"", "", id="nothing"),
     ],
 )

@@ -222,6 +222,10 @@ _DOUBTS: dict[str, tuple[str, Shape]] = {
     "a search in a long text in a loop": (f'lists.range(100).all(x, "{"a" * 8000}".findAll("a").size() > 0)', shape()),
     "a long list searched in a loop": ("lists.range(1000).all(x, lists.range(1000).includes(x))", shape()),
     "a long text taken apart": (f'"{"a" * 2000}".replace("a", "{"b" * 2000}").split("").size() > 0', shape()),
+    "attributes too deep to be read": (
+        'device.attributes["a.example.com"].x == 1',
+        Shape("a.example.com", b'{"y":' + b"[" * 100_000 + b"]" * 100_000 + b"}", b"", allow_multiple=False),
+    ),
     "text multiplied by text": ('"aa".replace("a", "bb").replace("b", "cc") == ""', shape()),
 }
 

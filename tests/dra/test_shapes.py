@@ -3,11 +3,12 @@
 import json
 import uuid
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.dra.selector import Shape
-from app.dra.shapes import packed, unpacked
+from app.dra.shapes import entries, packed, unpacked
 
 GPU = "gpu.example.com"
 
@@ -27,3 +28,18 @@ def test_devices_that_differ_in_their_identifiers_take_a_fraction_of_the_room() 
         for _ in range(8)
     ]
     assert len(packed(devices)) < sum(len(attributes) + len(capacity) for attributes, capacity, _ in devices) / 3
+
+
+NO_ENTRIES = {
+    "nothing": b"",
+    "null": b"null",
+    "a list": b"[1]",
+    "a number larger than any": b'{"memory":{"value":1e999}}',
+    "a text that is not UTF-8": b'{"model":{"string":"\xff"}}',
+    "lists too deep to be read": b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+}
+
+
+@pytest.mark.parametrize("case", NO_ENTRIES)
+def test_what_cannot_be_read_has_no_entries(case: str) -> None:
+    assert entries(NO_ENTRIES[case]) == {}

@@ -79,6 +79,14 @@ R_TABLE: dict[str, tuple[Json, Problem | None, Vacancy]] = {
         Problem.MALFORMED,
         UNKNOWN,
     ),
+    "R10 complete before the first year": (
+        request(
+            condition() | {"lastTransitionTime": "0001-01-01T00:00:00+23:59"},
+            status={"poolCount": 1, "pools": [pool("n1")]},
+        ),
+        Problem.MALFORMED,
+        UNKNOWN,
+    ),
     "R11 no pool": (answered(), Problem.NO_POOLS, UNKNOWN),
     "R12 truncated, a listed pool is free": (answered(pool("n1", free=1), count=2), None, FREE),
     "R12 truncated, the listed pools are full": (answered(pool("n1"), count=2), None, UNKNOWN),

@@ -106,7 +106,7 @@ def test_a_mistake_of_ours_is_told_and_logged_once_without_its_text(caplog: pyte
     answered = asked(app, "GET", "/api/v1/explain/a")
     (logged,) = caplog.records
     assert (logged.levelno, logged.message, logged.exc_info) == (logging.ERROR, "exception while answering", None)
-    assert re.fullmatch(r"ZeroDivisionError in broken, line \d+", vars(logged)["facts"]["problem"])
+    assert re.fullmatch(r"ZeroDivisionError in test_api.broken, line \d+", vars(logged)["facts"]["problem"])
     assert answered.json() == {
         "type": "about:blank",
         "title": "Internal Server Error",
