@@ -18,12 +18,7 @@ import typer
 
 from app import mistakes
 from app.settings import SETTINGS, BadSettings, Reading, Setting, Settings, read_settings, settings_reading
-
-BAD_USAGE = 2
-"""Exit code for arguments, settings or input that cannot be used."""
-
-NO_ANSWER = 3
-"""Exit code where there is no answer, also for a mistake of ours: 1 would be one."""
+from app.unanswered import BAD_USAGE, NO_ANSWER
 
 COLLECTIONS = (50_000, 20, 100)
 """Thresholds of the garbage collector: a full collection of a large cluster holds the loop for 50 to 160 ms, and a

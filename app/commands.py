@@ -18,11 +18,9 @@ from app.presubmit.asked import concerning
 from app.presubmit.manifest import Document, ManifestError, parse
 from app.presubmit.report import exit_code
 from app.settings import BadSettings, Settings
-from app.unanswered import NoAnswer, Unusable
+from app.unanswered import BAD_USAGE, NO_ANSWER, NoAnswer, Unusable
 
 NOT_KNOWN = 1
-BAD_INPUT = 2
-NO_ANSWER = 3
 
 WATCH_SECONDS = 2.0
 """Between two looks: a person's patience, and no load for a server."""
@@ -125,7 +123,7 @@ def _with_exit_codes(run: Callable[[], int]) -> int:
         return run()
     except Unusable as error:
         typer.echo("vacancy: " + "\n".join(map(printable, str(error).split("\n"))), err=True)
-        return BAD_INPUT
+        return BAD_USAGE
     except NoAnswer as error:
         typer.echo(f"vacancy: no answer: {printable(str(error))}", err=True)
         return NO_ANSWER

@@ -19,9 +19,7 @@ from app.ledger import report
 from app.ledger.events import NotAnEvent
 from app.ledger.ledger import MAX_ROWS, Ledger
 from app.ledger_tables import print_ledger
-from app.unanswered import Unusable
-
-BAD_INPUT = 2
+from app.unanswered import BAD_USAGE, Unusable
 
 _FORMULA = ("=", "+", "-", "@")
 
@@ -68,7 +66,7 @@ def ledger(files: Sequence[Path], output: str) -> int:
 
 def _bad_input(problem: str) -> int:
     typer.echo(f"vacancy: {problem}", err=True)
-    return BAD_INPUT
+    return BAD_USAGE
 
 
 def _read(file: Path, known: Ledger, odd: _Unused, long: _Unused) -> None:

@@ -1,4 +1,10 @@
-"""Why a command has no answer."""
+"""Why a command has no answer, and the exit codes that say so."""
+
+BAD_USAGE = 2
+"""Arguments, settings or input that cannot be used."""
+
+NO_ANSWER = 3
+"""Also for a mistake of ours: 1 would be an answer."""
 
 
 class NoAnswer(Exception):

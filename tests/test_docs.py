@@ -33,6 +33,7 @@ from app.listeners import HEAD_SECONDS, MAX_WEB_HEAD_BYTES
 from app.metrics import CertificateCounts, DoorCounts, Metrics, RiverCounts, WatchCounts
 from app.presubmit.report import EXIT_CODE_UNKNOWN_STRICT, EXIT_CODES
 from app.settings import SETTINGS, read_settings
+from app.unanswered import BAD_USAGE, NO_ANSWER
 from app.web.admit import AdmissionDoor
 from app.web.application import BODY_SECONDS
 from app.web.check import (
@@ -130,10 +131,9 @@ def test_options_of_commands_are_documented() -> None:
 
 def test_exit_codes_are_documented() -> None:
     documented = {(int(code), verb) for code, verbs, _ in table(REFERENCE, "Exit codes") for verb in verbs.split(", ")}
-    of_check = {*EXIT_CODES.values(), EXIT_CODE_UNKNOWN_STRICT, commands.BAD_INPUT, commands.NO_ANSWER}
-    of_check |= {cli.BAD_USAGE, INTERRUPTED, UNREAD}
+    of_check = {*EXIT_CODES.values(), EXIT_CODE_UNKNOWN_STRICT, BAD_USAGE, NO_ANSWER, INTERRUPTED, UNREAD}
     assert {code for code, verb in documented if verb in {"check", "all"}} == of_check
-    of_explain = {0, commands.NOT_KNOWN, commands.BAD_INPUT, commands.NO_ANSWER, INTERRUPTED, UNREAD}
+    of_explain = {0, commands.NOT_KNOWN, BAD_USAGE, NO_ANSWER, INTERRUPTED, UNREAD}
     assert {code for code, verb in documented if verb in {"explain", "all"}} == of_explain
 
 
