@@ -154,7 +154,8 @@ class Tallies:
         self, part: SliceState, pool: PoolState, asked: Iterable[tuple[Tally, int]], looks: int
     ) -> Iterator[int]:
         """The devices of a slice, each for all that is asked, what a look costs beside it."""
-        for device, shape in zip(part.devices, part.shapes(), strict=True):
+        devices = part.devices  # none where it was replaced meanwhile; nothing stands still between two steps
+        for device, shape in zip(devices, part.shapes() if devices else (), strict=True):
             found = []
             for tally, cost in asked:
                 if looks >= LOOKS_IN_A_ROW:
@@ -164,7 +165,7 @@ class Tallies:
                 if (match := tally.match(shape)) is not Match.NO:
                     found.append((tally, match))
                 looks += cost * (1 + EVALUATION * (evaluations() - before))
-            if pool.active.get(part.name) is not part:  # nothing stands still between two steps
+            if pool.active.get(part.name) is not part:
                 break
             self._include(device, found)
         yield looks

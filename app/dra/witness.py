@@ -296,13 +296,13 @@ class Witness:
     def _judge_pool(self, pool: PoolState, now: float) -> None:
         """Find out whether the pool counts, and exchange the devices that count; unchanged slices cost nothing."""
         self._pools_versions[pool.driver] = self._pools_versions.get(pool.driver, 0) + 1
-        before = pool.condition
+        before, active = pool.condition, pool.active
         gone, new = pool.judge(now)
         for device in gone:
             self._deactivate(device)
         for device in new:
             self._activate(device)
-        if gone or new:
+        if pool.active != active:  # also where none of the slices exchanged has a device: it may have counters
             pool.recount()
             self._refit(pool)
         if pool.condition is Condition.INCOMPLETE and settles(pool):

@@ -150,3 +150,13 @@ def test_a_slice_published_again_counts_its_counters_anew() -> None:
     )
     assert cluster.tell(smaller).free() == []
     assert cluster.tell(mig()).free() == ["n1/apart", "n1/half-1"]
+
+
+@pytest.mark.parametrize(("held", "free"), [([], (0, 2, 2)), (["half-0"], (0, 0, 1))])
+def test_counters_in_a_slice_of_their_own_may_become_others(held: list[str], free: tuple[int, int, int]) -> None:
+    halves = [device(f"half-{number}", consumes={"card": {"memory": "40Gi"}}) for number in (0, 1)]
+    claim = resource_claim(*held, consumers=["p1"])
+    cluster = Watched(device_class("gpu"), resource_slice(halves, slices=2), claim, pod_record("p1"))
+    for memory, devices in [*zip(("0", "40Gi", "80Gi"), free, strict=True)] * 2:
+        cluster.tell(resource_slice([], name="card", slices=2, counters={"card": {"memory": memory}}))
+        assert len(cluster.free()) == devices

@@ -95,17 +95,20 @@ def test_what_changes_while_it_is_counted_is_counted_once() -> None:
     assert cluster.vacancy() is EMPTY
 
 
-def test_a_slice_that_is_replaced_while_its_pool_is_counted_is_not_counted() -> None:
+@pytest.mark.parametrize("steps", range(5))
+def test_a_slice_that_is_replaced_while_its_pool_is_counted_is_not_counted(steps: int) -> None:
     def part(name: str, *devices: str) -> ResourceSlice:
-        return resource_slice([device(each) for each in devices], name=name, slices=2)
+        return resource_slice([device(each) for each in devices], name=name, slices=3)
 
-    cluster = bounded(device_class("gpu"), part("a", "0"), part("b", "1"))
+    cluster = bounded(device_class("gpu"), part("a", "0"), part("b", "1"), part("c", "2"))
     cluster.witness._tallies.devices_at_once = 1  # noqa: SLF001
     assert cluster.standing().total == 1
-    cluster.tell(part("b", "1", "2"))
+    for _ in range(steps):
+        cluster.witness.work(1)
+    cluster.tell(part("b", "1", "3"), part("c"))
     while cluster.witness.work(1):
         pass
-    assert cluster.free() == ["n1/0", "n1/1", "n1/2"]
+    assert cluster.free() == ["n1/0", "n1/1", "n1/3"]
 
 
 # --- One review -------------------------------------------------------------------------------------------------------
