@@ -49,7 +49,7 @@ some_slices = st.builds(
     node=st.sampled_from(NODES),
     generation=st.sampled_from([1, 1, 1, 2]),
     slices=st.sampled_from([1, 1, 2]),
-    counters=st.sampled_from([None, {"card": {"memory": "2"}}]),
+    counters=st.sampled_from([None, *({"card": {"memory": memory}} for memory in "123")]),
 )
 some_claims = st.builds(
     lambda held, **rest: resource_claim(*held, **rest),
