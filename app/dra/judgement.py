@@ -144,12 +144,17 @@ def find(ask: Ask, demand: PodDemand, world: World, now: float) -> Finding:
     tally = witness.tally(ask)
     standing = witness.standing(tally, demand.tolerations, demand.node_selector, now)
     if witness.devices_unknown is not None:
-        return Finding(tally, standing, Vacancy.UNKNOWN, witness.devices_unknown)
+        return _unseen(tally, standing, witness.devices_unknown)
     if source is Source.POOL_STATUS or (source is Source.AUTO and witness.holds_denied):
         return _by_pool_status(tally, standing, world, now)
     if witness.holds_unknown is not None:
-        return Finding(tally, standing, Vacancy.UNKNOWN, witness.holds_unknown)
+        return _unseen(tally, standing, witness.holds_unknown)
     return _by_witness(tally, standing, world, now)
+
+
+def _unseen(tally: Tally, standing: Standing, reason: Reason) -> Finding:
+    """Not known now, so that nothing is said of what was free out of reach."""
+    return Finding(tally, replace(standing, unreachable=()), Vacancy.UNKNOWN, reason)
 
 
 def _by_witness(tally: Tally, standing: Standing, world: World, now: float) -> Finding:

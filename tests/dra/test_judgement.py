@@ -29,6 +29,7 @@ from tests.builders import (
     pool_status,
     resource_claim,
     resource_slice,
+    taint,
 )
 from tests.dra.c0 import (
     AGES_AGO,
@@ -174,6 +175,17 @@ def test_pools_are_not_counted_where_only_some_devices_may_match() -> None:
     unsure = device_class("gpu", declares=GPU, selectors=['device.attributes["gpu.example.com"].model == "a"'])
     said = need(world(unsure, source="witness"))
     assert (said.outcome, said.total, said.pools, said.free) == (UNKNOWN, None, None, None)
+
+
+@pytest.mark.parametrize("kind", [Kind.PODS, Kind.RESOURCE_CLAIMS, Kind.RESOURCE_SLICES])
+def test_what_was_free_out_of_reach_is_not_told_while_it_is_not_known_what_is_taken(kind: Kind) -> None:
+    tainted = node(taints=[taint()])
+    known = world(tainted, *TAKEN, source="witness", statuses=())
+    request = requesting(device_request())
+    known.witness.remove(Kind.RESOURCE_CLAIMS, "default", f"{DRIVER}-n1-gpu-0", NOON)
+    assert verdict(known, *request, now=NOON + 600).needs[0].unreachable
+    known.witness.lost(kind)
+    assert not any(need.unreachable for need in verdict(known, *request, now=NOON + 600).needs)
 
 
 def test_nodes_decide_whether_extended_resources_are_judged() -> None:
