@@ -5,9 +5,9 @@ import math
 import re
 import urllib.parse
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
+from app.times import epoch_seconds
 from app.wording import Wording, by_namespace, wording
 
 MODES = ("enforce", "warn", "audit")
@@ -80,13 +80,7 @@ def _seconds(text: str) -> float:
 
 
 def _time(text: str) -> float | None:
-    if not text:
-        return None
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        raise ValueError(text)
-    datetime.fromtimestamp(moment.timestamp(), UTC)  # ValueError for what is no time in UTC
-    return moment.timestamp()
+    return epoch_seconds(text) if text else None
 
 
 def _names(text: str) -> tuple[str, ...]:

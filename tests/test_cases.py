@@ -21,7 +21,6 @@ from app.dra.objects import (
     ResourceClaim,
     ResourceClaimTemplate,
     ResourceSlice,
-    epoch_seconds,
 )
 from app.dra.snapshot import build_snapshot
 from app.dra.vacancy import ResourcePoolStatusRequest
@@ -30,6 +29,7 @@ from app.presubmit.asked import asked
 from app.presubmit.manifest import parse
 from app.presubmit.report import check
 from app.settings import Settings, read_settings
+from app.times import epoch_seconds
 from tests.builders import decoded, review_body, timestamp
 from tests.story import (
     BASELINES,

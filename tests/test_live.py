@@ -14,6 +14,7 @@ from app.dra.witness import Witness
 from app.live import Live
 from tests.apiserver import ApiServer, eventually
 from tests.apiserver_parts import CLAIMS, CLASSES, NODES, PODS, SLICES, TAINT_RULES, Fault
+from tests.cluster.watching import a_slice
 
 Story = Callable[[ApiServer, Live], Awaitable[None]]
 
@@ -104,10 +105,7 @@ def many_devices(server: ApiServer) -> None:
     """More than a review may look at."""
     server.put(CLASSES, {"metadata": {"name": "gpu"}, "spec": {}})
     for number in range(10):
-        pool = {"name": f"n{number}", "generation": 1, "resourceSliceCount": 1}
-        devices = [{"name": f"gpu-{each}"} for each in range(100)]
-        spec = {"driver": "gpu.example.com", "nodeName": f"n{number}", "pool": pool, "devices": devices}
-        server.put(SLICES, {"metadata": {"name": f"s{number}"}, "spec": spec})
+        server.put(SLICES, a_slice(f"s{number}", devices=100))
 
 
 def is_counted(live: Live) -> bool:

@@ -13,9 +13,9 @@ from app.dra.objects import (
     ResourceClaim,
     ResourceSlice,
     View,
-    epoch_seconds,
 )
 from app.dra.witness import Heard, Kind
+from app.times import epoch_seconds
 
 
 class PodMeta(View, frozen=True):

@@ -23,12 +23,12 @@ from app.dra.objects import (
     ResourceClaimTemplate,
     ResourceSlice,
     View,
-    epoch_seconds,
 )
 from app.dra.snapshot import Snapshot, build_snapshot
 from app.dra.vacancy import ResourcePoolStatusRequest
 from app.dra.witness import Heard, Kind, Witness
 from app.presubmit.manifest import Document, ManifestError, decode, parse
+from app.times import epoch_seconds
 
 __all__ = ["ManifestError", "Manifests", "Stamp", "feed", "lookups", "read_manifests", "stamp"]
 

@@ -25,8 +25,9 @@ from app.cluster.client import (
     TooManyRequests,
     Unreachable,
 )
-from app.dra.objects import ObjectMeta, View, epoch_seconds
+from app.dra.objects import ObjectMeta, View
 from app.dra.vacancy import ResourcePoolStatusRequest
+from app.times import epoch_seconds
 
 PATH = "/apis/resource.k8s.io/v1alpha3/resourcepoolstatusrequests"
 

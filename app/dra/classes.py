@@ -8,8 +8,9 @@ declaring class until it restarts. So a name has *claimants*: all classes the sc
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from app.dra.objects import DeviceClass, DeviceSelector, epoch_seconds
+from app.dra.objects import DeviceClass, DeviceSelector
 from app.dra.selector import Selector, selector
+from app.times import epoch_seconds
 
 IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
 """Every class is also an extended resource under this prefix (`ResourceDeviceClassPrefix`)."""

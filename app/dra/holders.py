@@ -11,8 +11,9 @@ from sys import intern
 
 from msgspec import Struct
 
-from app.dra.objects import DeviceRequestAllocationResult, ResourceClaim, epoch_seconds
+from app.dra.objects import DeviceRequestAllocationResult, ResourceClaim
 from app.dra.pools import DeviceId
+from app.times import epoch_seconds
 
 DEADLINE_GRACE_SECONDS = 60.0
 """A pod whose deletion deadline is further past than this is stuck (a dead kubelet): it holds."""

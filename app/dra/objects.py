@@ -5,23 +5,10 @@ field stay raw JSON: what a selector looks at (kept as bytes, decoded once per d
 when it holds a key we do not know (decoded strictly where it is read, so that one odd request spoils only itself).
 """
 
-from datetime import UTC, datetime
-
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 Amount = str | int | float
 """A quantity as written: the API server sends strings, people also write bare numbers in YAML."""
-
-
-def epoch_seconds(text: str) -> float:
-    """Seconds since 1970 of a Kubernetes timestamp (RFC 3339). Raises ValueError on anything else."""
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        message = f"timestamp without a time zone: {text[:40]!r}"
-        raise ValueError(message)
-    seconds = moment.timestamp()
-    datetime.fromtimestamp(seconds, UTC)  # ValueError for what is no time in UTC, as `0001-01-01T00:00:00+23:59`
-    return seconds
 
 
 class Value(Struct, gc=False, frozen=True):

@@ -8,9 +8,9 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from app.dra.objects import epoch_seconds
 from app.dra.reasons import Reason
 from app.dra.vacancy import PoolStatus, ResourcePoolStatusRequest, Vacancy, device_counts, pool_vacancy, why_unknown
+from app.times import epoch_seconds
 
 CLOCK_TOLERANCE_SECONDS = 5.0
 """An answer so little ahead of our clock is of age 0: timestamps have whole seconds, clocks drift. More is a fault."""

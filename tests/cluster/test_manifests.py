@@ -6,9 +6,10 @@ import pytest
 
 from app.cluster.manifests import ManifestError, feed, lookups, read_manifests, stamp
 from app.dra.demand import Ask, ClaimReferences, Lookup
-from app.dra.objects import ResourceClaim, ResourceClaimTemplate, epoch_seconds
+from app.dra.objects import ResourceClaim, ResourceClaimTemplate
 from app.dra.pools import Condition
 from app.dra.witness import Kind, Witness
+from app.times import epoch_seconds
 
 NOW = epoch_seconds("2026-01-01T12:00:00Z")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "cluster"

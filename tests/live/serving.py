@@ -15,7 +15,7 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from app.cluster.rights import ROLES, Role, manifest
-from app.dra.objects import epoch_seconds
+from app.times import epoch_seconds
 from certs.serving import throwaway_pair
 from tests.controlplane.client import Json
 from tests.controlplane.plane import ControlPlane

@@ -15,12 +15,12 @@ from app import parts
 from app.cluster.manifests import Manifests, feed, lookups, read_manifests
 from app.dra.demand import claim_references
 from app.dra.judgement import World, judge
-from app.dra.objects import epoch_seconds
 from app.dra.witness import Witness
 from app.presubmit.asked import asked
 from app.presubmit.manifest import parse
 from app.presubmit.overlay import overlay
 from app.settings import read_settings
+from app.times import epoch_seconds
 from tests.webhook import answer
 
 HERE = Path(__file__).parent

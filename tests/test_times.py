@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.dra.objects import epoch_seconds
+from app.times import epoch_seconds
 
 
 @pytest.mark.parametrize(
