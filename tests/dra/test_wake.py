@@ -348,9 +348,10 @@ def test_by_counts_alone_a_free_device_is_given_away_once_until_the_next_count()
 # --- Laws -------------------------------------------------------------------------------------------------------------
 
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["refuse", "admit", "free", "take", "look"]), st.integers(0, 7), st.floats(0, 5)),
+    st.tuples(st.sampled_from(["refuse", "admit", "free", "take", "look"]), st.integers(0, 7), st.floats(0.01, 5)),
     max_size=60,
 )
+"""What happens, to whom or to which device, and after how many seconds: two looks never come at the same moment."""
 
 
 @given(STEPS)
