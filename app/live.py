@@ -220,9 +220,9 @@ class Live:
         for known in list(self._witness.classes) if self._witness.devices_unknown is None else ():
             self._witness.tally(Ask(known.name))  # counted below: one pass over all devices is for all that are new
             await asyncio.sleep(COUNTING_PAUSE_SECONDS)
-        for _ in range(20):
+        for _ in range(50):
             await self._count_some()
-            await asyncio.sleep(CLASSES_SECONDS / 20)
+            await asyncio.sleep(CLASSES_SECONDS / 50)
 
     async def _count_some(self) -> None:
         """What is waiting to be counted, with pauses."""

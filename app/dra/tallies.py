@@ -24,6 +24,9 @@ COUNTED_AT_MOST = 1_000_000
 DEVICES_AT_ONCE = 250
 """Looks a review may have to wait for: about 2 ms, counting included."""
 
+COUNTED_SOON = 5_000
+"""Looks in the background within which a new ask may be waited for: about 25 ms of work in 100 ms."""
+
 NEW_ASKS_AT_ONCE = 8
 """New asks of one review: a pod with claims asks for one to four things, a template of a tenant for 32 x 8 at most."""
 
@@ -50,6 +53,8 @@ class Tallies:
         """Those for which not every device has been looked at."""
         self._pass: Iterator[int] | None = None
         """What goes on in the background: all devices are looked at, for all of these that there were at its start."""
+        self._worked = self._soon_until = 0.0
+        """Looks taken by `work`, and up to how many of them the newest ask may be waited for."""
         self._unweighed = 0.0
         self._dropped: set[Tally] = set()
         self._sweep: Iterator[int] = iter(())
@@ -82,6 +87,7 @@ class Tallies:
         chosen = selectors(ask)
         tally = self._kept[ask] = Tally(ask, chosen)
         self._unfinished[tally] = chosen
+        self._soon_until = self._worked + COUNTED_SOON
         looks = self.devices_at_once if self._looks_left is None else self._looks_left
         left = _taken(self._fill({tally: chosen}), looks)
         if reviewing:
@@ -89,8 +95,13 @@ class Tallies:
         self._forget()
         return tally
 
+    def counts_soon(self) -> bool:
+        """Whether what was asked for the first time a moment ago is still being counted."""
+        return bool(self._unfinished) and self._worked < self._soon_until
+
     def work(self, looks: int) -> bool:
         """Go on with what is not complete, for about so many looks, and let go; whether there is more to do."""
+        self._worked += looks
         if self._unfinished:
             steps = self._pass or self._fill(dict(self._unfinished))
             self._pass = None if _taken(steps, looks) > 0 else steps

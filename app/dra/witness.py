@@ -186,8 +186,7 @@ class Witness:
         if now >= self._settles_at:
             for pool in [p for p in self._settling if now - p.since >= INCOMPLETE_SETTLES_SECONDS]:
                 self._judge_pool(pool, now)
-            oldest = min((pool.since for pool in self._settling), default=float("inf"))
-            self._settles_at = oldest + INCOMPLETE_SETTLES_SECONDS
+            self._settles_at = INCOMPLETE_SETTLES_SECONDS + min((p.since for p in self._settling), default=float("inf"))
 
     # --- What is asked ----------------------------------------------------------------------------------------
 
@@ -198,6 +197,10 @@ class Witness:
     def review(self) -> AbstractContextManager[None]:
         """While it lasts, all that is asked for the first time costs no more than one new ask (a bound for reviews)."""
         return self._tallies
+
+    def counts_soon(self) -> bool:
+        """Whether it is worth to wait a moment for what was asked for the first time."""
+        return self._tallies.counts_soon()
 
     def work(self, devices: int) -> bool:
         """Go on counting for asks that are not complete, for about so many devices; whether there is more to do."""
@@ -314,13 +317,11 @@ class Witness:
             self._tallies.block(pool)
 
     def _activate(self, device: DeviceState) -> None:
-        device_id = device.id
-        holders, taken_at = self._holds.get(device_id, (0, 0.0))
+        holders, taken_at = self._holds.get(device.id, (0, 0.0))
         device.holders = self._of_whole(device, holders)
         device.pool.last_taken = max(device.pool.last_taken, taken_at)
         device.exhausted = False
-        device.taints = (*device.slice_taints, *self._rules.taints(device_id))
-        device.tallies = ()
+        device.taints = (*device.slice_taints, *self._rules.taints(device.id))
         self._tallies.add(device)
 
     def _deactivate(self, device: DeviceState) -> None:

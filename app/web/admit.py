@@ -55,6 +55,9 @@ SECOND_LOOK_SECONDS = 0.05
 """After which a pod about to be refused is judged once more: what made room a moment before the question may still be
 on its way to us (for up to 30 ms, docs/truth.md). Only a refusal waits, and nobody notices."""
 
+COUNTING_LOOK = 2
+"""So many times as long waits a claim that is the first to ask for something: 2,500 devices are counted meanwhile."""
+
 _NO_LOOKUPS = Lookups({}, {})
 _AtOnce = Callable[[bytes, float], bytes | Coroutine[Any, Any, bytes] | None]
 _Deciding = Decision | Coroutine[Any, Any, Decision]
@@ -206,12 +209,21 @@ class AdmissionDoor:
 
     def _decide_pod(self, request: AdmissionRequest, pod: Pod, rules: Rules, lookups: Lookups) -> _Deciding:
         demand, verdict = self._judged(request, pod, lookups)
-        if self._second_look_seconds > 0 and is_refused(request, verdict, rules):
-            return self._decide_again(request, pod, rules)
+        wait_seconds = self._looks_again_after(request, pod, rules, verdict)
+        if wait_seconds > 0:
+            return self._decide_again(request, pod, rules, wait_seconds)
         return self._settled(request, rules, demand, verdict)
 
-    async def _decide_again(self, request: AdmissionRequest, pod: Pod, rules: Rules) -> Decision:
-        await asyncio.sleep(self._second_look_seconds)
+    def _looks_again_after(self, request: AdmissionRequest, pod: Pod, rules: Rules, verdict: Verdict) -> float:
+        """Seconds; 0: this look is enough."""
+        if is_refused(request, verdict, rules):
+            return self._second_look_seconds
+        # Others than claims ask for classes, which are counted before.
+        unknown = pod.spec.resource_claims and any(need.reason is Reason.SelectorUnknown for need in verdict.needs)
+        return COUNTING_LOOK * self._second_look_seconds if unknown and self._world().witness.counts_soon() else 0.0
+
+    async def _decide_again(self, request: AdmissionRequest, pod: Pod, rules: Rules, wait_seconds: float) -> Decision:
+        await asyncio.sleep(wait_seconds)
         demand, verdict = self._judged(request, pod, await self._lookups(pod, request.namespace))
         return self._settled(request, rules, demand, verdict)
 

@@ -12,7 +12,7 @@ from app.dra.objects import ResourceSlice
 from app.dra.reasons import Reason
 from app.dra.selector import Selector
 from app.dra.snapshot import Snapshot
-from app.dra.tallies import DEVICES_AT_ONCE, NEW_ASKS_AT_ONCE, TALLIES_AT_MOST
+from app.dra.tallies import COUNTED_SOON, DEVICES_AT_ONCE, NEW_ASKS_AT_ONCE, TALLIES_AT_MOST
 from app.dra.vacancy import Vacancy
 from app.dra.verdict import Outcome
 from tests.builders import device, device_class, pod_record, resource_claim, resource_slice
@@ -47,6 +47,20 @@ def test_until_every_device_was_looked_at_nothing_is_full() -> None:
         assert cluster.vacancy() is UNKNOWN
     assert cluster.vacancy() is FULL
     assert cluster.standing().total == 4 * len(POOLS)
+
+
+def test_a_new_ask_may_be_waited_for_until_it_is_counted_or_much_was_looked_at_for_it() -> None:
+    cluster = large()
+    assert not cluster.witness.counts_soon()
+    cluster.standing()
+    while cluster.witness.counts_soon():
+        assert cluster.vacancy() is not FULL
+        cluster.witness.work(40)
+    assert cluster.witness.tally(Ask("gpu")).complete
+    cluster.witness.tally(Ask("gpu", ("device.driver == '' || true",)))
+    assert cluster.witness.counts_soon()
+    cluster.witness._tallies._worked += COUNTED_SOON  # noqa: SLF001  # in a cluster with ten times the devices
+    assert not cluster.witness.counts_soon()
 
 
 def test_a_free_device_among_those_looked_at_is_room_at_once() -> None:

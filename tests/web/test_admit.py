@@ -1,6 +1,7 @@
 """The webhook's door: paths and modes, bad requests by exact bytes, and what happens when we break."""
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Coroutine
@@ -15,6 +16,7 @@ from app.admission.admit import Mode, Rules
 from app.admission.review import MAX_BODY_BYTES, AdmissionRequest
 from app.dra.demand import ClaimReferences, Lookups
 from app.dra.judgement import World
+from app.dra.tallies import COUNTED_SOON
 from app.dra.wake import WakeQueue
 from app.metrics import DoorCounts
 from app.web.admit import AdmissionDoor
@@ -26,6 +28,8 @@ REFUSAL = (
     "[NoGPUCapacity] no free device for example.com/full (1 asked): the only device of class full is taken in 1 pool, "
     "seen live. Try again later, wait in the queue with label gpu-vacancy.dev/queue=true, or run on CPU."
 )
+
+CLAIMING = pod("cpu", resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one-full"}])
 
 
 class Door:
@@ -58,6 +62,12 @@ def door(tmp_path: Path) -> Door:
     return Door(tmp_path)
 
 
+def too_large_to_be_counted_at_once(folder: Path, second_look_seconds: float) -> Door:
+    door = Door(folder, second_look_seconds=second_look_seconds)
+    door.world().witness._tallies.devices_at_once = 0  # noqa: SLF001
+    return door
+
+
 # --- Verdicts ---------------------------------------------------------------------------------------------------------
 
 
@@ -87,9 +97,8 @@ def test_a_pod_without_devices_gets_the_plain_answer_byte_for_byte(door: Door) -
 
 
 def test_claims_a_pod_names_are_read_in_its_namespace(door: Door) -> None:
-    by_template = pod("cpu", resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one-full"}])
-    assert door.post(review(by_template)).response["allowed"] is False
-    assert door.post(review(by_template, namespace="other")).response["allowed"] is True
+    assert door.post(review(CLAIMING)).response["allowed"] is False
+    assert door.post(review(CLAIMING, namespace="other")).response["allowed"] is True
 
 
 def test_room_that_was_on_its_way_when_the_question_came_is_seen_before_a_refusal(tmp_path: Path) -> None:
@@ -106,6 +115,31 @@ def test_room_that_was_on_its_way_when_the_question_came_is_seen_before_a_refusa
     door.world = world
     assert door.post(review(pod())).response["allowed"] is True
     assert door.counts.verdicts == {("room", "HasRoom"): 1}
+
+
+@pytest.mark.parametrize(("looks", "allowed"), [(1000, False), (0, True)], ids=["counted meanwhile", "still not"])
+def test_what_a_claim_is_the_first_to_ask_for_is_looked_at_again_once_it_may_be_counted(
+    tmp_path: Path, looks: int, *, allowed: bool
+) -> None:
+    door = too_large_to_be_counted_at_once(tmp_path, second_look_seconds=0.02)
+
+    async def answer() -> bytes:
+        later = at_once(door, review(CLAIMING))
+        assert isinstance(later, Coroutine)
+        answering = asyncio.create_task(later)
+        await asyncio.sleep(0)
+        door.world().witness.work(looks)
+        return await answering
+
+    assert json.loads(asyncio.run(answer()))["response"]["allowed"] is allowed
+    assert door.counts.verdicts.total() == 1
+
+
+def test_what_takes_longer_to_be_counted_or_is_counted_before_it_is_asked_for_is_not_waited_for(tmp_path: Path) -> None:
+    door = too_large_to_be_counted_at_once(tmp_path, second_look_seconds=60.0)
+    assert isinstance(at_once(door, review(pod())), bytes)
+    door.world().witness._tallies._worked += COUNTED_SOON  # noqa: SLF001
+    assert door.post(review(CLAIMING)).response["allowed"] is True
 
 
 def test_a_refusal_that_is_looked_at_twice_is_counted_once(tmp_path: Path) -> None:
@@ -375,8 +409,7 @@ def test_a_read_that_fails_in_an_unforeseen_way_admits_too(door: Door) -> None:
         raise OSError(namespace, references)
 
     door.embedded.lookups = lookups
-    by_template = pod("cpu", resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one-full"}])
-    assert door.post(review(by_template)).response["allowed"] is True
+    assert door.post(review(CLAIMING)).response["allowed"] is True
 
 
 def owned(name: str = "rs", resource: str = "example.com/full", **metadata: object) -> dict[str, Any]:

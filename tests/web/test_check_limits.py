@@ -102,6 +102,20 @@ def test_a_claim_is_no_longer_than_a_person_would_write_it(kind: str) -> None:
     assert (status, problem["detail"]) == (400, "a claim or claim template is more than 65536 bytes")
 
 
+def test_what_a_text_is_the_first_to_ask_for_is_answered_once_it_is_counted() -> None:
+    world = Embedded(CLUSTER, Policy(), lambda: NOW).latest.get
+    witness = world().witness
+    witness._tallies.devices_at_once = 0  # noqa: SLF001  # a cluster too large to be counted at once
+
+    def now() -> float:
+        witness.work(1000)  # of what was asked for before
+        return NOW
+
+    app = example(check=Checker(world=world, reader=Reading(), now=now, audience=Audience()))
+    full = pod(containers=[{"resources": {"limits": {"example.com/gpu": "1"}}}])
+    assert [each["reason"] for each in posted(app, full)[1]["checks"]] == ["NoGPUCapacity"]
+
+
 # --- What is read for it ----------------------------------------------------------------------------------------------
 
 
