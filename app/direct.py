@@ -59,6 +59,7 @@ class Direct:
             await client.close()
             raise NoAnswer(str(error)) from error
         live = Live(client, policy, self._now, refresh_seconds=0.0)
+        live.latest.get().witness.tallies.count_at_once()
         self._following = asyncio.create_task(live.follow())
         try:
             async with asyncio.timeout(READ_SECONDS):

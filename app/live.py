@@ -231,7 +231,7 @@ class Live:
             await asyncio.sleep(COUNTING_PAUSE_SECONDS)
             until = perf_counter() + COUNTING_SECONDS
             while more and perf_counter() < until:
-                more = self._witness.work(COUNTED_DEVICES)
+                more = self._witness.tallies.work(COUNTED_DEVICES)
 
 
 def _switch(states: Mapping[Kind, State], *kinds: Kind) -> str:

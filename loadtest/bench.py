@@ -156,7 +156,7 @@ def _witness() -> Iterator[tuple[str, float, str, str]]:
     before = time.perf_counter()
     witness.tally(Ask("gpu"))
     yield "a new ask that all 80,000 devices match: first answer", (time.perf_counter() - before) * 1e3, "ms", "<= 5"
-    while witness.work(500):
+    while witness.tallies.work(500):
         pass
     yield "a new ask that all 80,000 devices match: counted", (time.perf_counter() - before) * 1e3, "ms", ""
     claims = [resource_claim("gpu-0", pool=f"pool-{i}", name=f"c{i}", consumers=["p1"]) for i in range(2000)]
@@ -207,7 +207,7 @@ def _world(pools: int, held: int) -> World:
     for kind in Kind:
         witness.synced(kind, NOON - 600)
     witness.tally(Ask("gpu"))
-    while witness.work(1000):
+    while witness.tallies.work(1000):
         pass
     counts = [pool_counts(f"pool-{i}", total=DEVICES_PER_SLICE, allocated=held) for i in range(pools)]
     status = pool_status(*counts, driver=DRIVER, at=NOON - 20)

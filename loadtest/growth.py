@@ -160,7 +160,7 @@ def _count(witness: Witness) -> None:
     """As `Live` does it for every class."""
     for known in list(witness.classes):
         witness.tally(Ask(known.name))
-    while witness.work(200):
+    while witness.tallies.work(200):
         pass
 
 

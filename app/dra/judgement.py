@@ -128,7 +128,7 @@ def decide(demand: PodDemand, world: World, now: float) -> Verdict:
     world.witness.advance(now)
     needs: list[NeedVerdict] = []
     findings: list[Finding] = []
-    with world.witness.review():
+    with world.witness.tallies:  # what all needs together look at has a bound
         for need in demand.needs:
             verdict, found = _judged(need, demand, world, now)
             needs.append(verdict)

@@ -67,6 +67,10 @@ class Tallies:
         self._last: tuple[Count, ...] = ()
         """What `_shared` gave out last."""
 
+    def count_at_once(self) -> None:
+        """From now on, however long it takes: there are no reviews that would have to wait."""
+        self.devices_at_once = self.new_asks_at_once = float("inf")
+
     def __enter__(self) -> None:
         """A review begins."""
         self._looks_left, self._asks_left = self.devices_at_once, self.new_asks_at_once

@@ -8,7 +8,6 @@ objects come from: a watch, or a folder of manifests.
 import enum
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
 from sys import intern
 
 from app.dra.classes import ClassIndex
@@ -64,7 +63,8 @@ class Witness:
         self._pools: dict[str, dict[str, PoolState]] = {}
         self._pools_versions: dict[str, int] = {}
         self._slice_pools: dict[str, PoolState] = {}
-        self._tallies = Tallies(self.pools)
+        self.tallies = Tallies(self.pools)
+        """All counts that were asked for; `tally` is how they are."""
         self._settling: set[PoolState] = set()
         self._settles_at = float("inf")
         """No pool of these settles before: time passes with every review, and there may be thousands."""
@@ -112,7 +112,7 @@ class Witness:
                 self.nodes.remove(name, now)
             case Kind.DEVICE_CLASSES:
                 self.classes.remove(name)
-                self._tallies.drop_class(name)
+                self.tallies.drop_class(name)
             case Kind.DEVICE_TAINT_RULES:
                 self._retaint(self._rules.remove(name))
 
@@ -157,7 +157,7 @@ class Witness:
     def from_files(self, *, pods: bool, nodes: bool) -> None:
         """What is applied is a dump: it has no history, and says nothing of kinds that are not in it."""
         self._files = True
-        self._tallies.devices_at_once = self._tallies.new_asks_at_once = float("inf")
+        self.tallies.count_at_once()
         if not pods:
             self._note(Kind.PODS, current=True)
             self._note(Kind.ENDED_PODS, current=True)
@@ -192,19 +192,7 @@ class Witness:
 
     def tally(self, ask: Ask) -> Tally:
         """The live count of an ask; made once, over all devices, when it is asked for the first time."""
-        return self._tallies.get(ask, self._selectors)
-
-    def review(self) -> AbstractContextManager[None]:
-        """While it lasts, all that is asked for the first time costs no more than one new ask (a bound for reviews)."""
-        return self._tallies
-
-    def counts_soon(self) -> bool:
-        """Whether it is worth to wait a moment for what was asked for the first time."""
-        return self._tallies.counts_soon()
-
-    def work(self, devices: int) -> bool:
-        """Go on counting for asks that are not complete, for about so many devices; whether there is more to do."""
-        return self._tallies.work(devices)
+        return self.tallies.get(ask, self._selectors)
 
     def standing(
         self,
@@ -258,7 +246,7 @@ class Witness:
         old = self.classes.get(obj.metadata.name)
         new = self.classes.apply(obj)
         if old is None or old.selectors != new.selectors:
-            self._tallies.drop_class(new.name)
+            self.tallies.drop_class(new.name)
 
     def _selectors(self, ask: Ask) -> tuple[Selector, ...]:
         known = self.classes.get(ask.class_name)
@@ -314,7 +302,7 @@ class Witness:
         else:
             self._settling.discard(pool)
         if {before, pool.condition} != {Condition.USABLE}:
-            self._tallies.block(pool)
+            self.tallies.block(pool)
 
     def _activate(self, device: DeviceState) -> None:
         holders, taken_at = self._holds.get(device.id, (0, 0.0))
@@ -322,7 +310,7 @@ class Witness:
         device.pool.last_taken = max(device.pool.last_taken, taken_at)
         device.exhausted = False
         device.taints = (*device.slice_taints, *self._rules.taints(device.id))
-        self._tallies.add(device)
+        self.tallies.add(device)
 
     def _deactivate(self, device: DeviceState) -> None:
         for tally in device.tallies:

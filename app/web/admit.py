@@ -220,7 +220,8 @@ class AdmissionDoor:
             return self._second_look_seconds
         # Others than claims ask for classes, which are counted before.
         unknown = pod.spec.resource_claims and any(need.reason is Reason.SelectorUnknown for need in verdict.needs)
-        return COUNTING_LOOK * self._second_look_seconds if unknown and self._world().witness.counts_soon() else 0.0
+        counts_soon = unknown and self._world().witness.tallies.counts_soon()
+        return COUNTING_LOOK * self._second_look_seconds if counts_soon else 0.0
 
     async def _decide_again(self, request: AdmissionRequest, pod: Pod, rules: Rules, wait_seconds: float) -> Decision:
         await asyncio.sleep(wait_seconds)

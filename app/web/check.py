@@ -101,7 +101,7 @@ class Checker:
         known = {each: text.given.over(each, read) for each, read in zip(text.references, found, strict=True)}
         async with self._judging:
             report = await self._report(text.pods, known)
-            if self._world().witness.counts_soon():  # what the text was the first to ask for
+            if self._world().witness.tallies.counts_soon():  # what the text was the first to ask for
                 await asyncio.sleep(COUNTING_LOOK * SECOND_LOOK_SECONDS)
                 report = await self._report(text.pods, known)
         return report

@@ -377,7 +377,7 @@ def test_of_a_large_class_what_was_found_is_kept_a_while(devices: int, later: fl
     cluster = Watched(GPU_CLASS, *(resource_slice([device(memory="1Gi")], pool=f"n{i}") for i in range(devices)))
     known = World(cluster.witness, Snapshot({}), Policy(source=Source.WITNESS))
     cluster.witness.tally(Ask("gpu"))
-    while cluster.witness.work(LARGE):
+    while cluster.witness.tallies.work(LARGE):
         pass
     before = meaning(GPU, known, NOON).spreads
     tally = cluster.witness.tally(Ask("gpu"))

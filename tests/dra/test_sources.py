@@ -268,11 +268,11 @@ def test_without_classes_or_slices_nothing_is_judged(kind: Kind, source: Source)
 def test_a_count_that_is_not_complete_refuses_nothing(source: Source) -> None:
     """The first pool is full; the second has not been looked at."""
     known = world(*TAKEN, source=source)
-    known.witness._tallies.devices_at_once = 1  # noqa: SLF001  # a cluster too large to be counted at once
+    known.witness.tallies.devices_at_once = 1  # a cluster too large to be counted at once
     assert outcome(known) == (UNKNOWN, Reason.SelectorUnknown)
     assert need(known).total is None
     assert outcome(known, pod({GPU: "5"})) == (UNKNOWN, Reason.SelectorUnknown)
-    while known.witness.work(1):
+    while known.witness.tallies.work(1):
         pass
     assert outcome(known) == IS_FULL
 

@@ -89,7 +89,7 @@ events = st.lists(
 def cluster_after(history: Iterable[tuple[str, Any]]) -> Cluster:
     """A cluster in which new asks are counted step by step while everything changes."""
     cluster = Cluster(current(Witness(NOON)))
-    cluster.witness._tallies.devices_at_once = 1  # noqa: SLF001  # as in a cluster too large to be counted at once
+    cluster.witness.tallies.devices_at_once = 1  # as in a cluster too large to be counted at once
     for number, (what, subject) in enumerate(history):
         match what:
             case "put":
@@ -103,8 +103,8 @@ def cluster_after(history: Iterable[tuple[str, Any]]) -> Cluster:
             case "ask":
                 cluster.witness.tally(subject)
             case "work":
-                cluster.witness.work(subject)
-        for tally in cluster.witness._tallies._kept.values():  # noqa: SLF001  # what is remembered may be asked for at any time
+                cluster.witness.tallies.work(subject)
+        for tally in cluster.witness.tallies._kept.values():  # noqa: SLF001  # what is remembered may be asked for at any time
             assert tally.standing() == tally._stands(tally._free_blocks)  # noqa: SLF001  # the same, worked out
     return cluster
 
@@ -115,7 +115,7 @@ def picture(witness: Witness, now: float, pod_tolerations: tuple[Toleration, ...
     seen: list[object] = []
     for ask in ASKS:
         tally = witness.tally(ask)
-        while witness.work(1):
+        while witness.tallies.work(1):
             pass
         standing = witness.standing(tally, pod_tolerations, (("zone", "a"),), now)
         seen.append(

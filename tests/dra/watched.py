@@ -36,7 +36,7 @@ class Watched:
         """`devices_at_once`: all, or what is counted would depend on what others left in the memory of answers."""
         self.now = NOON
         self.witness = Witness(started_at)
-        self.witness._tallies.devices_at_once = devices_at_once  # noqa: SLF001
+        self.witness.tallies.devices_at_once = devices_at_once
         self.tell(*objects)
         for kind in kinds:
             self.witness.synced(kind, self.now)

@@ -73,6 +73,18 @@ def test_the_commands_read_the_cluster_itself(plane: ControlPlane) -> None:
     assert done == {"list", "watch"}
 
 
+def test_all_devices_are_counted_however_many_there_are(plane: ControlPlane) -> None:
+    scene = Scene(plane)
+    scene.add_class()
+    for pool in "abc":
+        scene.publish(128, pool=pool)
+    kubeconfig, text = account(plane, "direct-many", (CORE, WITNESS)), json.dumps(scene.pod("asks"))
+    found = vacancy(kubeconfig, "check", "-f", "-", "-o", "json", text=text)
+    scene.close()
+    asks = json.loads(found.stdout)["checks"][0]["asks"]
+    assert [(ask["free"], ask["total"]) for ask in asks] == [(384, 384)]
+
+
 def test_who_may_read_devices_alone_gets_unknown_and_is_told_why(plane: ControlPlane) -> None:
     scene = Scene(plane)
     scene.add_class()

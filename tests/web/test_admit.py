@@ -64,7 +64,7 @@ def door(tmp_path: Path) -> Door:
 
 def too_large_to_be_counted_at_once(folder: Path, second_look_seconds: float) -> Door:
     door = Door(folder, second_look_seconds=second_look_seconds)
-    door.world().witness._tallies.devices_at_once = 0  # noqa: SLF001
+    door.world().witness.tallies.devices_at_once = 0
     return door
 
 
@@ -128,7 +128,7 @@ def test_what_a_claim_is_the_first_to_ask_for_is_looked_at_again_once_it_may_be_
         assert isinstance(later, Coroutine)
         answering = asyncio.create_task(later)
         await asyncio.sleep(0)
-        door.world().witness.work(looks)
+        door.world().witness.tallies.work(looks)
         return await answering
 
     assert json.loads(asyncio.run(answer()))["response"]["allowed"] is allowed
@@ -138,7 +138,7 @@ def test_what_a_claim_is_the_first_to_ask_for_is_looked_at_again_once_it_may_be_
 def test_what_takes_longer_to_be_counted_or_is_counted_before_it_is_asked_for_is_not_waited_for(tmp_path: Path) -> None:
     door = too_large_to_be_counted_at_once(tmp_path, second_look_seconds=60.0)
     assert isinstance(at_once(door, review(pod())), bytes)
-    door.world().witness._tallies._worked += COUNTED_SOON  # noqa: SLF001
+    door.world().witness.tallies._worked += COUNTED_SOON  # noqa: SLF001
     assert door.post(review(CLAIMING)).response["allowed"] is True
 
 

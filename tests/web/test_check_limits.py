@@ -105,10 +105,10 @@ def test_a_claim_is_no_longer_than_a_person_would_write_it(kind: str) -> None:
 def test_what_a_text_is_the_first_to_ask_for_is_answered_once_it_is_counted() -> None:
     world = Embedded(CLUSTER, Policy(), lambda: NOW).latest.get
     witness = world().witness
-    witness._tallies.devices_at_once = 0  # noqa: SLF001  # a cluster too large to be counted at once
+    witness.tallies.devices_at_once = 0  # a cluster too large to be counted at once
 
     def now() -> float:
-        witness.work(1000)  # of what was asked for before
+        witness.tallies.work(1000)  # of what was asked for before
         return NOW
 
     app = example(check=Checker(world=world, reader=Reading(), now=now, audience=Audience()))
