@@ -18,7 +18,7 @@ from app.dra.judgement import World
 from app.presubmit.asked import Asked, each_asked, is_claim
 from app.presubmit.manifest import ManifestError, parse
 from app.presubmit.overlay import Overlay, overlay
-from app.web.admit import COUNTING_LOOK, SECOND_LOOK_SECONDS, Reader
+from app.web.admit import SECOND_LOOK_SECONDS, Reader, until_counted
 from app.web.question import answer
 from app.web.table import in_pieces
 
@@ -102,7 +102,7 @@ class Checker:
         async with self._judging:
             report = await self._report(text.pods, known)
             if self._world().witness.tallies.counts_soon():  # what the text was the first to ask for
-                await asyncio.sleep(COUNTING_LOOK * SECOND_LOOK_SECONDS)
+                await until_counted(self._world, SECOND_LOOK_SECONDS)
                 report = await self._report(text.pods, known)
         return report
 

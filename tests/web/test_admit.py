@@ -121,7 +121,7 @@ def test_room_that_was_on_its_way_when_the_question_came_is_seen_before_a_refusa
 def test_what_a_claim_is_the_first_to_ask_for_is_looked_at_again_once_it_may_be_counted(
     tmp_path: Path, looks: int, *, allowed: bool
 ) -> None:
-    door = too_large_to_be_counted_at_once(tmp_path, second_look_seconds=0.02)
+    door = too_large_to_be_counted_at_once(tmp_path, second_look_seconds=0.01)
 
     async def answer() -> bytes:
         later = at_once(door, review(CLAIMING))
