@@ -84,7 +84,7 @@ class Direct:
         async def checks() -> Report:
             found = []
             for pod in asking.pods:
-                known = await self._live.lookups(pod.namespace, claim_references(pod.pod))
+                known = await self._live.claims_of_checks.lookups(pod.namespace, claim_references(pod.pod))
                 known = asking.given.over(pod.namespace, known)
                 found.append(answer(pod, known, self._live.latest.get(), self._readers, self._now()))
             return Report(tuple(found))

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import TypeVar
 
 from app.dra.demand import Ask
-from app.dra.judgement import ANYBODY, Finding, Source, World, find, never_refused, total
+from app.dra.judgement import ANYBODY, Finding, Source, World, find, never_refused, shown, total
 from app.dra.names import Name, names
 from app.dra.parts import NO_PARTS, Parts, PartsSum
 from app.dra.places import Places, places
@@ -71,6 +71,8 @@ class ClassCapacity:
     """Devices the pool statuses call available that do not count: of another kind, or no longer fitting."""
     vacancy: Vacancy
     reason: Reason
+    judged: Vacancy
+    """What pods are judged by: pools that are never used hold no device."""
     age_seconds: float | None
     """Age of the oldest count used; None: seen live, or nothing is known."""
     source: str
@@ -120,15 +122,16 @@ def _class_capacity(
 ) -> Iterator[ClassCapacity | None]:
     finding = find(Ask(name), ANYBODY, world, now)
     tally = finding.tally
-    held, far = tally.held, _out_of_reach(tally, world, now)
+    matching, held = total(tally, world), tally.held
     some: list[list[PoolCapacity]] = []
     parts = PartsSum(seen_live=finding.source in (Source.WITNESS, Source.BOTH))
     for pools in _some_at_a_time(tally.pools):
         yield None
+        far = _out_of_reach(tally, world, now)  # of this moment, as the rows are
         some.append(sorted((_row(p, finding, far[p], world, now) for p in pools if p in tally.pools), key=_NAME))
         for _ in parts.add(pools, world, now):
             yield None
-    counts = _counts_of_class(finding, total(tally, world), held, [row for rows in some for row in rows])
+    counts = _counts_of_class(finding, matching, held, [row for rows in some for row in rows])
     for others in _some_at_a_time(_others(tally)):
         yield None
         some.append(sorted((_unknown_row(*other) for other in others), key=_NAME))
@@ -141,9 +144,9 @@ def _class_capacity(
         known = drivers.get(row.driver)
         drivers[row.driver] = row.counts if known is None else known + row.counts
     of_devices = yield from spreads(tally, known_places, now)
-    vacancy, reason = finding.vacancy, finding.reason
-    if vacancy is Vacancy.EMPTY and tally.unusable():  # nothing matches now, and nobody knows what there would be
-        vacancy, reason, counts = Vacancy.UNKNOWN, Reason.PoolIncomplete, Counts()
+    vacancy, reason = shown(finding)
+    if vacancy is not finding.vacancy:
+        counts = Counts()
     yield ClassCapacity(
         name=name,
         extended_resource_name=declares,
@@ -151,6 +154,7 @@ def _class_capacity(
         listed=finding.listed,
         vacancy=vacancy,
         reason=reason,
+        judged=finding.vacancy,
         age_seconds=None if finding.counted_at is None else max(0.0, now - finding.counted_at),
         source=finding.source,
         pools=tuple(rows),
@@ -209,6 +213,8 @@ def _row(pool: PoolState, finding: Finding, far: int, world: World, now: float) 
         vacancy, reason = Vacancy.UNKNOWN, doubt
     if vacancy is Vacancy.UNKNOWN:
         counts = Counts(counts.total, counts.allocated)
+    if not finding.tally.complete:  # a part says nothing of the whole
+        counts = Counts()
     return PoolCapacity(pool.driver, pool.name, pool.node(), counts, vacancy, reason)
 
 

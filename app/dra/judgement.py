@@ -181,7 +181,7 @@ def _by_witness(tally: Tally, standing: Standing, world: World, now: float) -> F
         reason=reason,
         source=Source.BOTH if counted else Source.WITNESS,
         counted_at=min(counted, default=None),
-        free=None if vacancy is Vacancy.UNKNOWN else standing.free,
+        free=standing.free if vacancy is not Vacancy.UNKNOWN and tally.complete else None,
         listed=max(0, listed) if vacancy is Vacancy.FULL and counted else 0,
     )
 
@@ -236,6 +236,13 @@ def _together(parts: list[tuple[Vacancy, Reason]]) -> tuple[Vacancy, Reason]:
             if vacancy is wanted:
                 return vacancy, reason
     return Vacancy.EMPTY, Reason.NoMatchingDevice
+
+
+def shown(finding: Finding) -> tuple[Vacancy, Reason]:
+    """What a reader is told: of pools that are never used nobody knows what would match, were they complete."""
+    if finding.vacancy is Vacancy.EMPTY and finding.tally.unusable():
+        return Vacancy.UNKNOWN, Reason.PoolIncomplete
+    return finding.vacancy, finding.reason
 
 
 def total(tally: Tally, world: World) -> int | None:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from app.dra.classes import IMPLICIT_PREFIX
 from app.dra.demand import Ask, Need
-from app.dra.judgement import ANYBODY, Finding, World, decide, find, never_refused, total
+from app.dra.judgement import ANYBODY, Finding, World, decide, find, never_refused, shown, total
 from app.dra.names import holding_back, named
 from app.dra.places import places
 from app.dra.reasons import Reason
@@ -121,12 +121,14 @@ def _claimant(finding: Finding, name: str, winner: str, world: World) -> Claiman
         why = "declares the name and is the newest"
     else:
         why = f"declares the name too, shadowed by {winner}"
+    vacancy, reason = shown(finding)
+    is_judged = vacancy is finding.vacancy
     return Claimant(
         name=finding.tally.ask.class_name,
         declares=declares,
         why=why,
-        vacancy=finding.vacancy,
-        reason=finding.reason,
-        total=total(finding.tally, world),
-        free=finding.free,
+        vacancy=vacancy,
+        reason=reason,
+        total=total(finding.tally, world) if is_judged else None,
+        free=finding.free if is_judged else None,
     )

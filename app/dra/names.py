@@ -34,12 +34,13 @@ def names(class_name: str, declares: str, world: World, now: float) -> Iterator[
 def named(text: str, world: World, now: float) -> Name:
     """What a name leads to."""
     claimants, plugin_node = world.witness.claimants(text), world.witness.plugin_node(text, now) or ""
+    reason = never_refused(claimants, world) if world.witness.judges_extended_resources() else Reason.NoSource
     return Name(
         text=text,
         explicit=not text.startswith(IMPLICIT_PREFIX),
         claimants=claimants,
         plugin_node=plugin_node,
-        never_refused=Reason.DevicePlugin if plugin_node else never_refused(claimants, world),
+        never_refused=Reason.DevicePlugin if plugin_node else reason,
     )
 
 

@@ -86,9 +86,11 @@ class PodSpec(View, frozen=True):
     scheduling_gates: list[Raw] | None = None
     scheduling_group: Raw | UnsetType = UNSET
     priority: int | None = None
+    priority_class_name: str | None = None
     preemption_policy: str | None = None
     tolerations: list[Toleration] | None = None
     node_selector: dict[str, str] | None = None
+    runtime_class_name: str | None = None
 
 
 class Pod(View, frozen=True):

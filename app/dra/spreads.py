@@ -83,7 +83,8 @@ def spreads(tally: Tally, places: Places, now: float) -> Generator[None, None, t
     known = tally.spreads
     young = isinstance(known, _Found) and tally.total > LARGE and 0 <= now - known.at < KEPT_SECONDS
     if not isinstance(known, _Found) or not (young or known.version == tally.version):
-        known = tally.spreads = yield from _found(tally, now)
+        known = yield from _found(tally, now)
+        tally.spreads = known if tally.complete else None  # of a part it says nothing of the rest
     return tuple(each if each.capacity else _placed(each, places) for each in known.spreads)
 
 

@@ -40,7 +40,7 @@ PHRASES: Final = {
     Reason.PoolIncomplete: "a pool is not completely published",
     Reason.PoolInvalid: "a pool contradicts itself",
     Reason.OutOfReach: "the only devices are on nodes out of reach",
-    Reason.SelectorUnknown: "a selector could not be evaluated",
+    Reason.SelectorUnknown: "a selector could not be evaluated, or not yet",
     Reason.Shareable: "devices can be shared",
     Reason.StaleSnapshot: "the last count is too old, or contradicts what is seen now",
     Reason.NoSource: "there is no current count of the devices",
@@ -52,6 +52,7 @@ NEVER_REFUSED: Final = {
     Reason.DevicePlugin: "device plugin",
     Reason.Autoscaled: "autoscaled",
     Reason.Dynamic: "dynamic",
+    Reason.NoSource: "names are judged from Kubernetes 1.37 on, where nodes are known",
 }
 """Why nobody is refused, however full it is, in a word or two."""
 

@@ -43,6 +43,9 @@ class Workload:
 
 
 _NONE = Raw(b"null")
+_ALWAYS_TOLERATED = tuple(
+    Toleration(f"node.kubernetes.io/{what}", "Exists", effect="NoExecute") for what in ("not-ready", "unreachable")
+)
 
 
 class _TypeMeta(View, frozen=True):
@@ -62,6 +65,7 @@ class _Spec(View, frozen=True):
 
 class _JobTemplate(View, frozen=True):
     spec: _Spec
+    metadata: ObjectMeta = ObjectMeta()
 
 
 class _Object(View, frozen=True):
@@ -88,11 +92,12 @@ def pod_of_workload(kind: str, document: bytes | Raw, before: bytes | Raw | None
     spec = _pod_spec(found)
     if bytes(spec.template) == bytes(_NONE):
         raise msgspec.ValidationError(f"{kind} without a pod template")
-    metadata = found.metadata
+    metadata, job_template = found.metadata, found.spec.job_template
+    inherited = metadata if job_template is None else job_template.metadata  # a Job has the labels of its template
     return Workload(
         name=metadata.name or metadata.generate_name,
         namespace=metadata.namespace,
-        pod=queued(as_admitted(_pod.decode(spec.template)), metadata.labels),
+        pod=queued(as_admitted(_pod.decode(spec.template)), inherited.labels),
         replicas=_replicas(spec),
         new_pods=_started(found) if before is None else _added(found, _object.decode(before)),
         controlled=any(owner.controller for owner in metadata.owner_references or ()),
@@ -126,19 +131,22 @@ def _added(workload: _Object, before: _Object) -> int:
 
 
 def as_admitted(pod: Pod) -> Pod:
-    """The pod with the tolerations it gets on its way through the API server, where that can only be guessed.
+    """The pod with what it gets on its way through the API server, where that can only be guessed: too much admits.
 
     Nodes with devices often carry a taint whose key is the name of their extended resource. The admission plugin
     ExtendedResourceToleration, where it is on, adds a toleration of it to every pod that asks for the resource: a pod
-    judged without would be kept from its own nodes, and be called full beside free devices.
+    judged without would be kept from its own nodes, and be called full beside free devices. So it would without the
+    tolerations of DefaultTolerationSeconds, or those of its RuntimeClass, which may be any; and a priority that is
+    only named may be above that of others.
     """
-    containers = (*pod.spec.containers, *(pod.spec.init_containers or ()))
-    written = [c.resources for c in containers if c.resources]
+    spec = pod.spec
+    written = [c.resources for c in (*spec.containers, *(spec.init_containers or ())) if c.resources]
     names = {name for each in written for amounts in (each.requests, each.limits) for name in amounts or ()}
-    added = [Toleration(name, "Exists") for name in sorted(names) if "/" in name]  # a name too many can only admit
-    if not added:
-        return pod
-    return replace(pod, spec=replace(pod.spec, tolerations=[*(pod.spec.tolerations or ()), *added]))
+    added = [*_ALWAYS_TOLERATED, *(Toleration(name, "Exists") for name in sorted(names) if "/" in name)]
+    if spec.runtime_class_name:
+        added.append(Toleration(operator="Exists"))
+    priority = 1 if spec.priority is None and spec.priority_class_name else spec.priority
+    return replace(pod, spec=replace(spec, tolerations=[*(spec.tolerations or ()), *added], priority=priority))
 
 
 def queued(pod: Pod, labels: Mapping[str, str] | None) -> Pod:

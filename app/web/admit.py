@@ -213,13 +213,14 @@ class AdmissionDoor:
         if self._second_look_seconds > 0:
             if is_refused(request, verdict, rules):
                 return self._decide_again(request, pod, rules, looks=1)
-            if pod.spec.resource_claims and self._counts_soon(verdict):  # classes are counted before they are asked for
+            if self._counts_soon(pod, verdict):
                 return self._decide_again(request, pod, rules, looks=COUNTING_LOOKS)
         return self._settled(request, rules, demand, verdict)
 
-    def _counts_soon(self, verdict: Verdict) -> bool:
-        unknown = any(need.reason is Reason.SelectorUnknown for need in verdict.needs)
-        return unknown and self._world().witness.tallies.counts_soon()
+    def _counts_soon(self, pod: Pod, verdict: Verdict) -> bool:
+        """Whether it asks by claim for what is being counted: classes are counted before they are asked for."""
+        unknown = pod.spec.resource_claims and any(need.reason is Reason.SelectorUnknown for need in verdict.needs)
+        return bool(unknown) and self._world().witness.tallies.counts_soon()
 
     async def _decide_again(self, request: AdmissionRequest, pod: Pod, rules: Rules, looks: int) -> Decision:
         await until_counted(self._world, self._second_look_seconds, looks)
@@ -267,6 +268,9 @@ class AdmissionDoor:
             return Decision(allowed=True, mode=rules.mode)
         lookups = await self._lookups(workload.pod, request.namespace)
         verdict = judge(workload.pod, request.namespace, lookups, self._world(), self._now())
+        if self._second_look_seconds > 0 and self._counts_soon(workload.pod, verdict):
+            await until_counted(self._world, self._second_look_seconds)
+            verdict = judge(workload.pod, request.namespace, lookups, self._world(), self._now())
         self._counts.judged(verdict.outcome, verdict.reason)
         return advise(verdict, workload.new_pods, rules, self._now())
 

@@ -82,7 +82,7 @@ class Cards:
             table,
             hide_names,
             {each.name: each for each in table.classes},
-            {each.name: each.vacancy for each in table.classes},
+            {each.name: each.judged for each in table.classes},
         )
 
     def card(self, row: ClassReport, samples: Samples, *, with_pools: bool) -> Card:

@@ -10,6 +10,7 @@ from app.dra.judgement import Policy, Source, World
 from app.dra.pools import PoolState
 from app.dra.reasons import Reason
 from app.dra.snapshot import build_snapshot
+from app.dra.tallies import DEVICES_AT_ONCE
 from app.dra.vacancy import ResourcePoolStatusRequest, Vacancy
 from app.dra.witness import Heard, Kind
 from tests.builders import (
@@ -299,6 +300,30 @@ def test_what_happens_meanwhile_does_not_upset_the_table() -> None:
         cluster.tell(resource_slice(1, pool="new"))
     assert [row.name for row in rows] == ["gpu"]
     assert [pool.pool for pool in rows[0].pools] in ([], ["new"])
+
+
+@pytest.mark.parametrize("at", range(12))
+def test_what_is_taken_or_gone_meanwhile_makes_no_number_negative(at: int) -> None:
+    cluster = Watched(GPU_CLASS, node("n1", cordoned=True), resource_slice(2), resource_slice(2, pool="n2"))
+    cluster.tell(*held("gpu-1")).later(600)
+    world = World(cluster.witness, build_snapshot((), received_at=NOON), Policy(source=Source.WITNESS))
+    for number, step in enumerate(class_capacities(world, cluster.now)):
+        if number == at:
+            cluster.tell(*held("gpu-0", "gpu-1")).gone(resource_slice(2, pool="n2"))
+        for counts in (step.counts, *(pool.counts for pool in step.pools)) if step else ():
+            assert counts.total == (counts.allocated or 0) + (counts.available or 0) + (counts.unavailable or 0)
+            assert min(counts.allocated or 0, counts.available or 0, counts.unavailable or 0) >= 0
+
+
+def test_of_a_class_that_is_being_counted_no_part_is_shown() -> None:
+    cluster, world = large(2 * DEVICES_AT_ONCE)
+    cluster.witness.tallies.devices_at_once = DEVICES_AT_ONCE
+    (row,) = capacity(world, NOON).classes
+    assert row.vacancy is FREE
+    assert {row.counts, *(pool.counts for pool in row.pools), *dict(row.drivers).values()} == {Counts()}
+    while cluster.witness.tallies.work(100):
+        pass
+    assert capacity(world, NOON).classes[0].counts == Counts(2 * DEVICES_AT_ONCE, 0, 2 * DEVICES_AT_ONCE, 0)
 
 
 def test_the_table_does_not_look_at_single_devices(monkeypatch: pytest.MonkeyPatch) -> None:

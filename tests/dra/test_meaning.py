@@ -108,6 +108,17 @@ def test_a_claimant_holds_refusals_back(others: list[Heard], held_back_by: str) 
     assert (found.verdict.outcome is Outcome.FULL) is (not held_back_by)
 
 
+def test_a_claimant_whose_pool_is_never_used_is_not_known_and_holds_nothing_back() -> None:
+    unusable = resource_slice(1, driver="old.example.com", pool="n2", node="n2", slices=2)
+    cluster = Watched(GPU_CLASS, OLD, resource_slice(1), unusable, *TAKEN).later(600.0)
+    found = meaning(GPU, World(cluster.witness, Snapshot({}), Policy(source=Source.WITNESS)), cluster.now)
+    old = found.claimants[1]
+    assert (old.vacancy, old.reason, old.total, old.free) == (Vacancy.UNKNOWN, Reason.PoolIncomplete, None, None)
+    assert found.held_back_by == ""
+    assert found.verdict is not None
+    assert found.verdict.outcome is Outcome.FULL
+
+
 @pytest.mark.parametrize(("taken", "held_back_by"), [((), "gpu"), (TAKEN, "")])
 def test_a_winner_without_devices_is_held_back_by_a_claimant_with_room(
     taken: tuple[Heard, ...], held_back_by: str
@@ -386,3 +397,16 @@ def test_of_a_large_class_what_was_found_is_kept_a_while(devices: int, later: fl
     assert tally.spreads is found
     cluster.tell(resource_slice([device(memory="2Gi")], pool="new"))
     assert (meaning(GPU, known, NOON + later).spreads != before) is looks_again
+
+
+def test_what_was_found_while_a_class_was_being_counted_is_not_kept() -> None:
+    slices = [resource_slice([device(memory=f"{1 + i // LARGE}Gi")], pool=f"n{i}") for i in range(2 * LARGE)]
+    cluster = Watched(GPU_CLASS, *slices, devices_at_once=LARGE / 2)
+    known = World(cluster.witness, Snapshot({}), Policy(source=Source.WITNESS))
+    cluster.witness.tally(Ask("gpu"))
+    cluster.witness.tallies.work(LARGE)
+    assert meaning(GPU, known, NOON).spreads != ()
+    while cluster.witness.tallies.work(LARGE):
+        pass
+    (memory,) = (each for each in meaning(GPU, known, NOON).spreads if each.capacity)
+    assert memory.values == (("1Gi", LARGE), ("2Gi", LARGE))

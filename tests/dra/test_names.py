@@ -7,7 +7,7 @@ from app.dra.names import Name, holding_back, names
 from app.dra.reasons import Reason
 from app.dra.snapshot import Snapshot
 from app.dra.vacancy import Vacancy
-from app.dra.witness import Heard
+from app.dra.witness import Heard, Kind
 from tests.builders import GPU, IMPLICIT_GPU, NOON, device_class, node
 from tests.dra.watched import Watched
 
@@ -41,6 +41,15 @@ def test_a_node_may_serve_either_name_by_device_plugin() -> None:
 def test_a_name_is_never_refused_for_any_class_that_may_claim_it(listed: str, reasons: list[Reason | None]) -> None:
     known = world(NEW, OLD, dynamic=frozenset(filter(None, [listed])))
     assert [name.never_refused for name in names("gpu", GPU, known, NOON)] == reasons
+
+
+@pytest.mark.parametrize("minor", [36, 37])
+def test_where_names_are_not_judged_nobody_who_asks_by_one_is_refused(minor: int) -> None:
+    known = world(NEW)
+    known.witness.server_minor = minor
+    if minor > 36:
+        known.witness.deny(Kind.NODES)
+    assert [name.never_refused for name in names("gpu", GPU, known, NOON)] == [Reason.NoSource, Reason.NoSource]
 
 
 FREE, FULL, EMPTY, UNKNOWN = Vacancy.FREE, Vacancy.FULL, Vacancy.EMPTY, Vacancy.UNKNOWN

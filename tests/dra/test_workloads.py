@@ -73,6 +73,29 @@ def test_the_template_is_judged_as_a_pod(sentence: str) -> None:
     assert resources.limits == {"example.com/gpu": "1"}
 
 
+KUEUE = {"kueue.x-k8s.io/queue-name": "team"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels", "of_jobs", "marked"),
+    [
+        ("Job", KUEUE, {}, True),
+        ("CronJob", {}, KUEUE, True),
+        ("CronJob", KUEUE, {}, False),
+    ],
+    ids=["a Job", "the Jobs of a CronJob", "a CronJob, whose own label no Job has"],
+)
+def test_who_is_in_a_queue_of_kueue_has_pods_that_are(
+    kind: str, labels: dict[str, str], of_jobs: dict[str, str], *, marked: bool
+) -> None:
+    spec: dict[str, Any] = {"template": TEMPLATE}
+    if kind == "CronJob":
+        spec = {"jobTemplate": {"metadata": {"labels": of_jobs}, "spec": spec}}
+    found = workload(kind, "batch/v1", spec, labels=labels)
+    assert found is not None
+    assert (KUEUE.items() <= (found.pod.metadata.labels or {}).items()) is marked
+
+
 OTHER = {**TEMPLATE, "metadata": {"labels": {"app": "other"}}}
 CHANGES: dict[str, tuple[str, dict[str, Any], dict[str, Any] | None, int]] = {
     # kind, spec, spec until now -> pods that this makes
@@ -201,6 +224,12 @@ def amounts(*names: str) -> dict[str, Any]:
     return {"resources": {"requests": dict.fromkeys(names, "1")}}
 
 
+BY_DEFAULT = [
+    Toleration("node.kubernetes.io/not-ready", "Exists", "", "NoExecute"),
+    Toleration("node.kubernetes.io/unreachable", "Exists", "", "NoExecute"),
+]
+"""What DefaultTolerationSeconds adds to nearly every pod."""
+
 TOLERATED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "every extended resource, by name": (
         {"containers": [amounts("example.com/gpu", "cpu"), amounts("a.com/b")]},
@@ -216,6 +245,7 @@ TOLERATED: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "nothing for what every node has": ({"containers": [amounts("cpu", "hugepages-2Mi")]}, []),
     "nothing for a pod that asks for nothing": ({"containers": [{}]}, []),
+    "everything that its RuntimeClass may tolerate": ({"containers": [{}], "runtimeClassName": "gpu"}, [""]),
 }
 
 
@@ -223,7 +253,16 @@ TOLERATED: dict[str, tuple[dict[str, Any], list[str]]] = {
 def test_a_pod_is_judged_with_the_tolerations_admission_may_add(sentence: str) -> None:
     spec, names = TOLERATED[sentence]
     pod = msgspec.json.decode(json.dumps({"spec": spec}), type=Pod)
-    assert as_admitted(pod).spec.tolerations == ([Toleration(name, "Exists") for name in names] or None)
+    assert as_admitted(pod).spec.tolerations == [*BY_DEFAULT, *(Toleration(name, "Exists") for name in names)]
+
+
+@pytest.mark.parametrize(
+    ("spec", "priority"),
+    [({}, None), ({"priorityClassName": "high"}, 1), ({"priorityClassName": "low", "priority": -5}, -5)],
+)
+def test_a_priority_that_is_only_named_may_be_high(spec: dict[str, Any], priority: int | None) -> None:
+    pod = msgspec.json.decode(json.dumps({"spec": {"containers": [{}], **spec}}), type=Pod)
+    assert as_admitted(pod).spec.priority == priority
 
 
 def test_its_own_tolerations_stay() -> None:
@@ -233,5 +272,6 @@ def test_its_own_tolerations_stay() -> None:
     assert found is not None
     assert found.pod.spec.tolerations == [
         Toleration("team", "Exists", "", "NoSchedule"),
+        *BY_DEFAULT,
         Toleration("example.com/gpu", "Exists"),
     ]

@@ -102,7 +102,7 @@ def test_a_custom_resource_asks_for_its_templates_and_says_where_they_are() -> N
     assert (found.kind, found.name, found.namespace) == ("RayCluster", "ray", "team")
     assert (found.template, found.note) == ("spec.workerGroupSpecs[0].template", "each of 2 replicas alone")
     assert found.pod.metadata.labels == {"a": "b"}
-    assert [each.key for each in found.pod.spec.tolerations or ()] == ["example.com/gpu"], "as admission may add"
+    assert "example.com/gpu" in [each.key for each in found.pod.spec.tolerations or ()], "as admission may add"
 
 
 def test_a_number_of_replicas_of_any_length_is_said_in_a_few_characters() -> None:

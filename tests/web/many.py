@@ -43,6 +43,7 @@ def _a_class(number: int, pools: int) -> ClassCapacity:
         counts=Counts(total, total - free, free, 0),
         listed=0,
         vacancy=Vacancy.FREE if free else Vacancy.FULL,
+        judged=Vacancy.FREE if free else Vacancy.FULL,
         reason=Reason.HasRoom if free else Reason.NoGPUCapacity,
         age_seconds=37.0,
         source="both",

@@ -135,6 +135,20 @@ def test_what_a_claim_is_the_first_to_ask_for_is_looked_at_again_once_it_may_be_
     assert door.counts.verdicts.total() == 1
 
 
+def test_a_workload_too_waits_for_what_its_claim_is_the_first_to_ask_for(tmp_path: Path) -> None:
+    door = too_large_to_be_counted_at_once(tmp_path, second_look_seconds=0.01)
+    template = {"spec": CLAIMING["spec"]}
+    body = review(deployment() | {"spec": {"template": template}}, kind="Deployment", group="apps")
+
+    async def warnings() -> bytes:
+        answering = asyncio.create_task(door.app._answered(body, Rules(), of_pods=False))  # noqa: SLF001
+        await asyncio.sleep(0)
+        door.world().witness.tallies.work(1000)
+        return await answering
+
+    assert "no free device" in json.loads(asyncio.run(warnings()))["response"]["warnings"][0]
+
+
 def test_what_takes_longer_to_be_counted_or_is_counted_before_it_is_asked_for_is_not_waited_for(tmp_path: Path) -> None:
     door = too_large_to_be_counted_at_once(tmp_path, second_look_seconds=60.0)
     assert isinstance(at_once(door, review(pod())), bytes)

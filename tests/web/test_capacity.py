@@ -19,6 +19,7 @@ def test_devices_that_are_listed_and_do_not_count_have_a_number_of_their_own(lis
         counts=Counts(4, 4, 0, 0),
         listed=listed,
         vacancy=Vacancy.FULL,
+        judged=Vacancy.FULL,
         reason=Reason.NoGPUCapacity,
         age_seconds=9.0,
         source="both",

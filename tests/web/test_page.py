@@ -133,6 +133,13 @@ def test_the_class_that_holds_refusals_back_is_named() -> None:
     assert "refusals are held back by old" in page.card_words("gpu")
 
 
+def test_a_class_whose_pool_is_never_used_holds_no_refusal_back() -> None:
+    unusable = resource_slice(1, driver="old.example.com", pool="n2", node="n2", slices=2)
+    page = Reader(GPU_CLASS, OLD, resource_slice(1), unusable, resource_claim("gpu-0", consumers=["p1"]), later=600.0)
+    assert "unknown" in page.card_words("old")
+    assert "held back" not in page.card_words("gpu")
+
+
 @pytest.mark.parametrize(("hide_names", "said"), [(False, "node n7 may serve"), (True, "a node may serve")])
 def test_a_node_that_switches_refusals_off_is_named_unless_hidden(hide_names: bool, said: str) -> None:  # noqa: FBT001 - a row
     page = Reader(GPU_CLASS, resource_slice(1), node("n7", plugin={GPU: "1"}), hide_names=hide_names)

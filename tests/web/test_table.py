@@ -29,6 +29,7 @@ def a_class(name: str, **pools: Vacancy) -> ClassCapacity:
         counts=Counts(len(rows), 0, len(rows), 0),
         listed=0,
         vacancy=Vacancy.FREE,
+        judged=Vacancy.FREE,
         reason=Reason.HasRoom,
         age_seconds=None,
         source="witness",
