@@ -31,7 +31,7 @@ class ClassState:
     """Epoch seconds; API timestamps have a resolution of one second."""
     generation: int
     first_generation: int
-    """The generation it had when it was first seen here; 1: no edit was missed."""
+    """The generation it had when it was first seen here, or after an edit that was missed; 1: none was."""
     declares: str
     """Its explicit extended resource name; empty: none."""
     selectors: tuple[Selector, ...]
@@ -73,11 +73,12 @@ class ClassIndex:
         meta, spec = obj.metadata, obj.spec
         generation = meta.generation if meta.generation is not None else 1
         known = self._classes.get(meta.name)
+        no_edit_missed = known is not None and generation <= known.generation + 1
         state = ClassState(
             name=meta.name,
             created=_created(meta.creation_timestamp),
             generation=generation,
-            first_generation=generation if known is None else known.first_generation,
+            first_generation=known.first_generation if known and no_edit_missed else generation,
             declares=spec.extended_resource_name or "",
             selectors=selectors_of(spec.selectors),
         )
