@@ -47,6 +47,8 @@ class LiveFigures:
     """Stories that ended early, for want of a connection."""
     in_one_count: int = 0
     """Wrong refusals of `pool-status` for a pod that got what was freed or added after the count."""
+    stale_claims: int = 0
+    """Wrong refusals of `pool-status` where a claim holds what is not published any more; it cannot know."""
     in_flight: dict[str, list[int]] = field(default_factory=dict)
     """Wrong refusals while the change that made room was on its way: milliseconds since the API server took it."""
     oracle: dict[str, int] = field(default_factory=lambda: {"agrees": 0, "says bound": 0, "says not bound": 0})
@@ -58,7 +60,8 @@ class LiveFigures:
         parts = [f"{self.candidates} candidates, {self.bound} bound; the oracle {oracle}"]
         parts += [f"{source}: {figures.lines()}" for source, figures in self.of.items()]
         parts += [f"{source}, wrong in flight, after ms: {sorted(ms)}" for source, ms in self.in_flight.items()]
-        return "\n".join([*parts, f"pool-status, wrong within one count: {self.in_one_count}"])
+        parts.append(f"pool-status, wrong within one count: {self.in_one_count}, by stale claims: {self.stale_claims}")
+        return "\n".join(parts)
 
 
 class Run:
@@ -148,6 +151,9 @@ class Run:
             if value is Worth.WRONG and source == "pool-status" and counted < ended_at:
                 figures.in_one_count += 1
                 kind, seen = f"{source} within one count", figures.in_one_count
+            elif value is Worth.WRONG and source == "pool-status" and _stale(story):
+                figures.stale_claims += 1
+                kind, seen = f"{source} stale claims", figures.stale_claims
             elif value is Worth.WRONG and since < IN_FLIGHT_SECONDS:
                 late = figures.in_flight.setdefault(source, [])
                 late.append(round(1000 * since))
@@ -162,6 +168,20 @@ class Run:
             before, story.notes = story.notes, story.notes | notes | {"oracle": answer}
             story.save(self._folder / kind.replace(" ", "-"))
             story.notes = before
+
+
+def _stale(story: Story) -> bool:
+    """Whether a claim holds a device that no slice publishes."""
+    published = {
+        (part["spec"]["driver"], part["spec"]["pool"]["name"], device["name"])
+        for part in story.of("ResourceSlice")
+        for device in part["spec"].get("devices", ())
+    }
+    return any(
+        (result["driver"], result["pool"], result["device"]) not in published
+        for claim in story.of("ResourceClaim")
+        for result in claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ())
+    )
 
 
 def _node(corner: Corner, pod: str) -> str:

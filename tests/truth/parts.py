@@ -3,7 +3,7 @@
 Few names and small numbers on purpose, so that parts get in each other's way; everything is valid for the API server.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import TypeVar
@@ -11,6 +11,9 @@ from typing import TypeVar
 from tests.controlplane.client import Json
 
 T = TypeVar("T")
+
+Changes = tuple[tuple[int, Callable[[], None]], ...]
+"""What somebody does in a corner, each with how often."""
 
 NAMESPACE = "team"
 """Of claims and pods, where a story does not need one of its own."""
@@ -87,7 +90,8 @@ class Parts:
         """A pool of a node, or of several; most are whole."""
         number = next(self.pool_numbers)
         name = f"{node}-{number}" if self.maybe(0.2) else f"{self.name}-pool-{number}"
-        kind = self.chance.choices(["plain", "partitioned", "shareable", "mixed"], [70, 14, 5, 5])[0]
+        partitioned = 14 if self.alone else 34  # a corner has few pools, and its counters change
+        kind = self.chance.choices(["plain", "partitioned", "shareable", "mixed"], [70, partitioned, 5, 5])[0]
         counters, contents = self._contents(kind)
         cut = self.chance.randrange(len(contents) + 1) if self.maybe(0.2) else None
         lists = [contents] if cut is None else [contents[:cut], contents[cut:]]
@@ -268,7 +272,8 @@ class Parts:
         requests = [self._request(f"r{number}", classes) for number in range(self.pick([1, 1, 1, 1, 2]))]
         devices: Json = {"requests": requests}
         if self.maybe(0.05):
-            devices["constraints"] = [{"matchAttribute": f"{self.drivers[0]}/model"}]
+            kind = self.pick(["matchAttribute", "distinctAttribute"])
+            devices["constraints"] = [{kind: f"{self.drivers[0]}/model"}]
         return {"devices": devices}
 
     def _request(self, name: str, classes: Sequence[str]) -> Json:
@@ -339,6 +344,25 @@ class Parts:
             spec["tolerations"] = [*tolerated, {"operator": "Exists"}][self.maybe(0.3) :]
         metadata = {"name": name, "namespace": self.namespace}
         return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+    def pod_with(self, name: str, claims: Sequence[Json]) -> Json:
+        """A pod of this story that tolerates all, with these entries of `resourceClaims`."""
+        entries = [{"name": f"c{number}"} | entry for number, entry in enumerate(claims)]
+        container = self._container("main") | {"resources": {"claims": [{"name": each["name"]} for each in entries]}}
+        spec: Json = {
+            "nodeSelector": {"story": self.name},
+            "tolerations": [{"operator": "Exists"}],
+            "containers": [container],
+            "resourceClaims": entries,
+        }
+        return {"metadata": {"name": name, "namespace": self.namespace}, "spec": spec}
+
+    def holder(self, name: str, device_class: str) -> Json:
+        """The same, with one device of a class."""
+        pod = self.pod_with(name, [])
+        amount = {f"deviceclass.resource.kubernetes.io/{device_class}": "1"}
+        pod["spec"]["containers"][0]["resources"] = {"requests": amount, "limits": amount}
+        return pod
 
     @staticmethod
     def _container(name: str) -> Json:

@@ -28,6 +28,10 @@ UNKNOWN_BY_CHANCE = 0.05
 """Of the few of one short run: of 13 seeds the share was 0.6 to 2.2 %, and one construct more or less moves it."""
 
 
+RECALL_BY_CHANCE = 0.85
+"""Of some 25 live pods that should be refused; of a thousand it was 97 % and more (docs/truth.md)."""
+
+
 @pytest.fixture
 def printed(request: pytest.FixtureRequest) -> int:
     return int(request.config.getoption("randomly_seed", default=0))
@@ -56,7 +60,7 @@ def test_refused_is_what_the_scheduler_does_not_bind(printed: int, tmp_path: Pat
     for source, of in figures.of.items():
         assert of.count(Worth.WRONG) == 0, f"{source}\n{figures.lines()}\n{tmp_path}"
     for source in ("auto", "witness", "both"):
-        assert figures.of[source].recall >= 0.9, f"{source}\n{figures.lines()}\n{tmp_path}"
+        assert figures.of[source].recall >= RECALL_BY_CHANCE, f"{source}\n{figures.lines()}\n{tmp_path}"
 
 
 # --- The instrument itself --------------------------------------------------------------------------------------------
