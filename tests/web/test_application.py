@@ -195,14 +195,14 @@ BAD_TEXTS: dict[str, tuple[bytes, int, str]] = {
     "too large a pod": (
         json.dumps({"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{}] * (MAX_ASKS + 1)}}).encode(),
         400,
-        "a pod asks for up to 1025 resources and devices, more than the limit of 1024",
+        "a pod asks for up to 1101 resources and devices, more than the limit of 1100",
     ),
     "too many claims in a pod": (
         json.dumps(
-            {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [], "resourceClaims": [{"name": "a"}] * 33}}
+            {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [], "resourceClaims": [{"name": "a"}] * 35}}
         ).encode(),
         400,
-        "a pod asks for up to 1056 resources and devices, more than the limit of 1024",
+        "a pod asks for up to 1120 resources and devices, more than the limit of 1100",
     ),
     "too many pods": (b"---".join([POD.encode()] * (MAX_PODS + 1)), 400, "more than 500 pods"),
 }
