@@ -134,15 +134,24 @@ def _refuse_other_than_text(arguments: Mapping[str, Any]) -> None:
 
 
 def _refuse_without_effect(flags: Mapping[str, str], arguments: Mapping[str, Any]) -> None:
-    """Flags that say how to judge, where a server does, which has its own settings. Raises BadSettings."""
-    is_judged_here = arguments["direct"] or flags.get("manifests", os.environ.get("VACANCY_MANIFESTS"))
-    idle = [] if is_judged_here else [f"--{name}" for name in flags if name not in _OF_PLACES]
+    """Flags that say how to judge, where a server or the live view does in a way of its own. Raises BadSettings."""
+    if arguments["direct"]:
+        idle = [f"--{name}" for name in flags if name in _OF_COUNTS]
+        why = "--direct judges by what it sees live, and asks for no counts"
+    elif flags.get("manifests", os.environ.get("VACANCY_MANIFESTS")):
+        return
+    else:
+        idle = [f"--{name}" for name in flags if name not in _OF_PLACES]
+        why = "a server judges by its own; expected --direct or --manifests as well"
     if idle:
-        raise BadSettings((f"{', '.join(idle)}: a server judges by its own; expected --direct or --manifests as well",))
+        raise BadSettings((f"{', '.join(idle)}: {why}",))
 
 
 _OF_PLACES = frozenset({"manifests", "now", "kubeconfig", "context"})
 """What says who is asked, not how is judged."""
+
+_OF_COUNTS = frozenset({"source", "max-age"})
+"""What says when a pool status counts."""
 
 _WITHOUT_FILES = {"manifests": "", "now": ""}
 """Flags that take back what variables say of files: a source that is named by a flag wins over them."""

@@ -422,19 +422,28 @@ def test_what_a_server_says_cannot_steer_the_terminal(
     assert len(found.stdout.splitlines()) == len(vacancy(*arguments, *files, text=FULL).stdout.splitlines())
 
 
+BY_ITS_OWN = "a server judges by its own; expected --direct or --manifests as well"
 IDLE = {
-    "the chart's Service": ([], ["--autoscaled", "full"], "--autoscaled"),
-    "a Service": (["--service", "gpu/ours"], ["--max-age", "5", "--source", "both"], "--source, --max-age"),
-    "an address": (["--server", "http://127.0.0.1:1"], ["--hide-names", "true"], "--hide-names"),
+    "the chart's Service": ([], ["--autoscaled", "full"], f"--autoscaled: {BY_ITS_OWN}"),
+    "a Service": (
+        ["--service", "gpu/ours"],
+        ["--max-age", "5", "--source", "both"],
+        f"--source, --max-age: {BY_ITS_OWN}",
+    ),
+    "an address": (["--server", "http://127.0.0.1:1"], ["--hide-names", "true"], f"--hide-names: {BY_ITS_OWN}"),
+    "the cluster itself": (
+        ["--direct"],
+        ["--max-age", "5", "--autoscaled", "full"],
+        "--max-age: --direct judges by what it sees live, and asks for no counts",
+    ),
 }
 
 
 @pytest.mark.parametrize("case", IDLE)
-def test_a_flag_that_a_server_would_not_heed_is_bad_usage(case: str) -> None:
-    where, flags, named = IDLE[case]
+def test_a_flag_that_would_not_be_heeded_is_bad_usage(case: str) -> None:
+    where, flags, said = IDLE[case]
     found = vacancy("check", "-f", "-", *where, *flags, text=ROOM)
     assert (found.exit_code, found.stdout) == (2, "")
-    said = f"{named}: a server judges by its own; expected --direct or --manifests as well"
     assert found.stderr == f"vacancy: 1 bad setting:\n  {said}\n"
 
 
