@@ -14,6 +14,7 @@ call returns, and no lock is needed.
 import asyncio
 import base64
 import json
+import socket
 import ssl
 import time
 import uuid
@@ -53,6 +54,10 @@ async def eventually(what: str, holds: Callable[[], object], seconds: float = 30
         if time.monotonic() > deadline:
             raise TimeoutError(f"{what}: not within {seconds:.0f} s")
         await asyncio.sleep(0.005)
+
+
+_TURNS_TO_ACCEPT = 5
+"""Of the loop, until what it has accepted is a connection: asyncio leaves one open when the server is closed before."""
 
 
 class ApiServer:
@@ -99,8 +104,8 @@ class ApiServer:
         application.router.add_route("*", "/{tail:.*}", self._serve)
         self._runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=0.0)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self._port, reuse_address=True, ssl_context=self._tls)
-        await site.start()
+        self._listening = socket.create_server(("127.0.0.1", self._port))
+        await web.SockSite(self._runner, self._listening, ssl_context=self._tls).start()
         self._port = self._runner.addresses[0][1]
         self.url = f"{'https' if self._tls else 'http'}://127.0.0.1:{self._port}"
 
@@ -111,7 +116,11 @@ class ApiServer:
         for task in self._tasks:
             task.cancel()
         if self._runner is not None:
+            asyncio.get_running_loop().remove_reader(self._listening)
+            for _ in range(_TURNS_TO_ACCEPT):
+                await asyncio.sleep(0)
             await self._runner.cleanup()
+            self._runner = None
 
     def kubeconfig(self, folder: Path, **user: object) -> Path:
         """A kubeconfig for this server; `user`: how to log in, in a kubeconfig's words (`token`, `exec`)."""

@@ -10,7 +10,7 @@ import pytest
 from app.cluster.lookups import READS_AT_ONCE
 from app.dra.demand import Ask, ClaimReferences, Lookup
 from app.dra.judgement import Policy, Source
-from app.dra.witness import Witness
+from app.dra.tallies import Tallies
 from app.live import Live
 from tests.apiserver import ApiServer, eventually
 from tests.apiserver_parts import CLAIMS, CLASSES, NODES, PODS, SLICES, TAINT_RULES, Fault
@@ -130,14 +130,14 @@ def test_a_bug_in_counting_leaves_a_class_unknown_for_a_while_and_ends_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("app.live.COUNTING_AGAIN_SECONDS", 0.01)
-    work, bugs = Witness.work, [ZeroDivisionError(), ZeroDivisionError()]
+    work, bugs = Tallies.work, [ZeroDivisionError(), ZeroDivisionError()]
 
-    def with_bugs(witness: Witness, devices: int) -> bool:
+    def with_bugs(tallies: Tallies, looks: int) -> bool:
         if bugs:
             raise bugs.pop()
-        return work(witness, devices)
+        return work(tallies, looks)
 
-    monkeypatch.setattr(Witness, "work", with_bugs)
+    monkeypatch.setattr(Tallies, "work", with_bugs)
 
     async def story(server: ApiServer, live: Live) -> None:
         many_devices(server)
