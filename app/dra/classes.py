@@ -73,12 +73,14 @@ class ClassIndex:
         meta, spec = obj.metadata, obj.spec
         generation = meta.generation if meta.generation is not None else 1
         known = self._classes.get(meta.name)
-        no_edit_missed = known is not None and generation <= known.generation + 1
+        first_generation = generation
+        if known is not None and generation <= known.generation + 1:  # no edit was missed
+            first_generation = known.first_generation
         state = ClassState(
             name=meta.name,
             created=_created(meta.creation_timestamp),
             generation=generation,
-            first_generation=known.first_generation if known and no_edit_missed else generation,
+            first_generation=first_generation,
             declares=spec.extended_resource_name or "",
             selectors=selectors_of(spec.selectors),
         )

@@ -198,7 +198,7 @@ class Drivers:
     def publish_again(self) -> None:
         """A driver starts anew: all slices of a pool are deleted, then made under other names."""
         pool = self._pool()
-        if not any(part in self._withdrawn for part in pool.slices):
+        if self._is_whole(pool):
             for part in pool.slices:
                 self._delete(part)
             self._republish(pool.slices)
@@ -206,7 +206,7 @@ class Drivers:
     def rename_pool(self) -> None:
         """The same, under another name of the pool: whoever held a device of it holds none that is there."""
         pool = self._pool()
-        if not any(part in self._withdrawn for part in pool.slices):
+        if self._is_whole(pool):
             name = f"{self._parts.name}-renamed-{next(self._numbers)}"
             for part in pool.slices:
                 self._delete(part)
@@ -224,6 +224,10 @@ class Drivers:
 
     def _pool(self) -> Pool:
         return self._chance.choice(self._pools)
+
+    def _is_whole(self, pool: Pool) -> bool:
+        """Whether none of its slices is withdrawn."""
+        return not any(part in self._withdrawn for part in pool.slices)
 
     def _own_parts(self) -> Iterator[Json]:
         """All slices there are, in any order."""

@@ -106,11 +106,19 @@ class Users:
 
     def succeed(self) -> None:
         """It ends by itself, and stays."""
-        self._client.patch(f"{self.pods}/{self._holder()}/status", {"status": {"phase": "Succeeded"}})
+        self._end(self._holder(), "Succeeded")
 
     def fail(self) -> None:
         """Evicted, or out of memory."""
-        self._client.patch(f"{self.pods}/{self._holder()}/status", {"status": {"phase": "Failed"}})
+        self._end(self._holder())
+
+    def _end(self, pod: str, phase: str = "Failed") -> None:
+        self._client.patch(f"{self.pods}/{pod}/status", {"status": {"phase": phase}})
+
+    def _delete_if_it_waits(self, pod: str) -> None:
+        time.sleep(1)
+        if not self._client.get(f"{self.pods}/{pod}")["spec"].get("nodeName"):
+            self.delete(pod)
 
     def gate_and_open(self) -> None:
         """A pod that waits at a gate for a while; its claim is made meanwhile."""
@@ -120,9 +128,7 @@ class Users:
         self._client.post(self.pods, pod)
         time.sleep(0.5)
         self._client.patch(f"{self.pods}/{name}", {"spec": {"schedulingGates": None}})
-        time.sleep(1)
-        if not self._client.get(f"{self.pods}/{name}")["spec"].get("nodeName"):
-            self.delete(name)
+        self._delete_if_it_waits(name)
 
     # --- Claims -------------------------------------------------------------------------------------------------------
 
@@ -139,9 +145,7 @@ class Users:
         name = f"sharer-{next(self._numbers)}"
         claim = self._chance.choice(self.names())
         self._client.post(self.pods, self._parts.pod_with(name, [{"resourceClaimName": claim}]))
-        time.sleep(1)
-        if not self._client.get(f"{self.pods}/{name}")["spec"].get("nodeName"):
-            self.delete(name)
+        self._delete_if_it_waits(name)
 
     def end_sharers(self) -> None:
         """The claim of the user's own stays, without consumers."""
@@ -149,9 +153,6 @@ class Users:
         for pod in self.bound():
             if any("resourceClaimName" in each for each in pod["spec"].get("resourceClaims", ())):
                 ends(pod["metadata"]["name"])
-
-    def _end(self, pod: str) -> None:
-        self._client.patch(f"{self.pods}/{pod}/status", {"status": {"phase": "Failed"}})
 
     def delete_claim(self) -> None:
         """It goes when the last of its pods has gone."""
